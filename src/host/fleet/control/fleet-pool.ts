@@ -235,7 +235,7 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
     setImmediate(() => this.#schedule());
   }
 
-  /** Runs a call again elsewhere if nothing of it can have had an effect, or if its author declared it idempotent. */
+  /** Runs a call again elsewhere if its start was not reported, so that it has had no effect, or if its author declared it idempotent. */
   #retry(call: FleetCall, loss: CallLossReason, peakBytes: number): void {
     const mayRunAgain = (!loss.begun || call.job.idempotent === true) && loss.outOfMemory !== true;
     if (mayRunAgain && call.attempts < MAX_ATTEMPTS && !call.isCancelled && !this.#isClosed) {

@@ -105,8 +105,8 @@ export class RemoteAttempt implements CallAttempt {
   }
 
   /**
-   * Whether an effect can have left the sandbox: every effect passes through this attempt. If not, the executor may still have run code that
-   * only computes.
+   * Whether the executor has reported that the call has started, or anything that code of the tool may have caused. If not, no effect has left
+   * the sandbox, because every effect passes through this attempt, but the executor may have run code that only computes.
    */
   get hasBegun(): boolean {
     return this.#open.hasBegun(true);
