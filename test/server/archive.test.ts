@@ -31,8 +31,27 @@ test("leaves the one folder out that npm and GitHub pack everything into", async
   });
 });
 
+test('unpacks what "tar -C folder ." packs, whose names begin with "./"', async () => {
+  const folder: Item = { header: { name: "./", size: 0, type: "directory" } };
+  const items = [file("./tool.ts"), file("./lib/a.ts")];
+  expect(await unpackArchive(await tgz(folder, ...items))).toEqual({ "tool.ts": "text", "lib/a.ts": "text" });
+  await expect(unpackArchive(await tgz(file("a.ts"), file("./a.ts")))).rejects.toThrow("is in the archive twice");
+});
+
 const BAD_PATHS = [
-  ...["../tool.ts", "a/../../tool.ts", "/etc/passwd", "..", "a//b.ts", "./a.ts", "a/./b.ts", "C:/a.ts", "a\\..\\b.ts"],
+  ...[
+    "../tool.ts",
+    "a/../../tool.ts",
+    "/etc/passwd",
+    "..",
+    "a//b.ts",
+    "././a.ts",
+    ".//a.ts",
+    "./../a.ts",
+    "a/./b.ts",
+    "C:/a.ts",
+    "a\\..\\b.ts",
+  ],
   ...["a\u0000.ts", "a\nb.ts", " a.ts", "a.ts ", "a/ /b.ts", `${"x".repeat(600)}.ts`, "con:", "a?.ts", ""],
 ];
 

@@ -6,7 +6,12 @@ import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { prepareUpload } from "../../src/cli/remote/upload.ts";
 import { ToolError } from "../../src/host/index.ts";
-import { applySourceMap, originalsOf, parseUploadedSourceMap } from "../../src/server/tools/uploaded-source-map.ts";
+import {
+  applySourceMap,
+  originalsOf,
+  parseUploadedSourceMap,
+  toOriginalError,
+} from "../../src/server/tools/uploaded-source-map.ts";
 import { useServer } from "./support/server.ts";
 import { STORES, TestStores } from "./support/stores.ts";
 
@@ -81,6 +86,15 @@ describe.for(STORES)("with %s", (kind) => {
     });
   });
 
+  test("an error while the tool is loaded names the author's file and line", async () => {
+    mkdirSync(join(folder, "throws/lib"), { recursive: true });
+    writeFileSync(join(folder, "throws/tool.ts"), 'import "./lib/start.ts";\nexport default (): number => 1;\n');
+    writeFileSync(join(folder, "throws/lib/start.ts"), '// First.\n\nthrow new Error("at load");\n');
+    const upload = await prepareUpload(join(folder, "throws"));
+    const { status, body } = await api<Pick<Call, "error">>("POST", "/v1/tenants/acme/tools", upload);
+    expect([status, body.error.details]).toEqual([422, expect.objectContaining({ file: "lib/start.ts", line: 3 })]);
+  });
+
   test("an upload without a map has the places of its bundle, and one with a bad map is rejected", async () => {
     const source = "export default () => { throw new Error('here'); }";
     await api("POST", "/v1/tenants/acme/tools", { name: "plain", source });
@@ -127,6 +141,12 @@ test("any mappings give a map, or an error that says what is wrong", () => {
         const json = map({ sources, sourcesContent: sources.map(() => "text"), mappings });
         const uploaded = parseUploadedSourceMap(json);
         expect(Object.keys(originalsOf(uploaded)).length).toBeGreaterThan(0);
+        const details = { file: "tool.ts", line: 1, column: 1, problems: [{ file: "tool.ts", line: 1, column: 5 }] };
+        const original = toOriginalError(new ToolError("BUNDLE_FAILED", "tool.ts:1:1: no", { details }), uploaded);
+        expect(["tool.ts", ...sources]).toContain(original.details?.file);
+        expect(original.message).toBe(
+          `${original.details?.file}:${original.details?.line}:${original.details?.column}: no`,
+        );
         try {
           const applied = JSON.parse(applySourceMap(bundle, uploaded)) as { readonly sources: readonly string[] };
           expect(applied.sources).toEqual(["glovebox/upload.js", ...sources]);

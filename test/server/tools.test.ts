@@ -140,6 +140,34 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await call("solid")).body.output).toBe("fine");
   });
 
+  test.for<[what: string, source: string, message: string]>([
+    ["fails when it is loaded", "export default () => 1;\nthrow new Error('at load');", "loaded: at load"],
+    [
+      "has a schema that cannot be used",
+      'export const inputSchema = { type: "objct" }; export default () => 1;',
+      '"objct"',
+    ],
+  ])("rejects a tool that %s, and keeps what is live", async ([, source, expected]) => {
+    await deploy("solid", "export default () => 'fine'");
+    const { status, body } = await deploy("solid", source);
+    const { code, message } = (body as unknown as Failed).error;
+    expect([status, code]).toEqual([422, "BUNDLE_FAILED"]);
+    expect(message).toContain(expected);
+    expect((await call("solid")).body.output).toBe("fine");
+  });
+
+  test("says which fields hold a tool, and what an invalid field expects", async () => {
+    const messageOf = async (body: object): Promise<string> =>
+      ((await api<Failed>("POST", tools, body)).body as Failed).error.message;
+    const fields = "Expected one of source, files and archive";
+    expect(await messageOf({})).toBe(fields);
+    expect(await messageOf({ source: "export default 1", files: {} })).toBe(fields);
+    expect(await messageOf({ source: 3 })).toBe("source: Expected a string, got a number");
+    const ends = { source: "export default () => 1" };
+    expect(await messageOf({ ...ends, canaryPercent: 0 })).toBe("canaryPercent: Expected a number of more than 0");
+    expect(await messageOf({ ...ends, alias: "A B" })).toMatch(/^alias: Expected 1 to 63 of a-z/);
+  });
+
   test("deploys and tries a script if the request says so, and otherwise names the option", async () => {
     const source = "with (input) { total = a + b }\nreturn total";
     const input = { a: 1, b: 2 };

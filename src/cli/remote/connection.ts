@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import * as z from "zod";
 import { ApiError, createClient, type GloveboxClient, type TenantClient } from "../../client/index.ts";
+import { toVisibleLine } from "../../host/util/visible-text.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, OutputError, UsageError } from "../usage.ts";
 
@@ -54,6 +55,13 @@ export async function connectTenant({ values }: Arguments, io: Pick<Io, "env">):
   return client.tenant(tenant);
 }
 
+/** Returns the location in the tool's source that an error names, unless its message has it: ` (tool.ts:2:7)`. */
+function locationOf({ message, details }: ApiError): string {
+  const { file, line, column } = (details ?? {}) as { readonly [name: string]: unknown };
+  if (typeof file !== "string" || typeof line !== "number" || message.includes(`${file}:${line}`)) return "";
+  return ` (${toVisibleLine(file)}:${line}${typeof column === "number" ? `:${column}` : ""})`;
+}
+
 /** Runs a command against the server. An error of the server becomes one line. */
 export async function withServerErrors(run: () => Promise<number>): Promise<number> {
   try {
@@ -62,6 +70,6 @@ export async function withServerErrors(run: () => Promise<number>): Promise<numb
     if (!(thrown instanceof ApiError)) throw thrown;
     const { code, message, requestId, status } = thrown;
     const suffix = status >= 500 && requestId !== undefined ? ` (${requestId})` : "";
-    throw new OutputError(`${code}: ${message}${suffix}`);
+    throw new OutputError(`${code}: ${message}${locationOf(thrown)}${suffix}`);
   }
 }

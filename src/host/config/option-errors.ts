@@ -1,6 +1,7 @@
 // Validates options with a zod schema and turns its issues into one error message: each issue with its path and what is expected there.
 import type * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { issueMessage, joinAlternatives } from "./issue-message.ts";
 
 export interface OptionIssue {
   /** Keys and indexes of the option's path, joined by dots. */
@@ -83,13 +84,11 @@ function collectIssues(schema: z.core.$ZodType, issue: Issue, path: Path): reado
     const meant = issuesOfMeant(issue.errors);
     if (meant !== undefined) return meant.flatMap((inner) => collectIssues(schema, inner, [...path, ...inner.path]));
     if (issue.message === "Invalid input") {
-      const expected = issue.errors.flatMap(([first]) => (first === undefined ? [] : [first.message]));
-      return [{ pointer: toPointer(path), message: [...new Set(expected)].join(", or: ") }];
+      const messages = issue.errors.flatMap(([first]) => (first === undefined ? [] : [issueMessage(first)]));
+      return [{ pointer: toPointer(path), message: joinAlternatives([...new Set(messages)]) }];
     }
   }
-  // The issue inside an invalid key says which names are valid.
-  const { message } = (issue.code === "invalid_key" ? issue.issues[0] : undefined) ?? issue;
-  return [{ pointer: toPointer(path), message }];
+  return [{ pointer: toPointer(path), message: issueMessage(issue) }];
 }
 
 /**
@@ -105,7 +104,7 @@ function issuesOfMeant(alternatives: readonly (readonly Issue[])[]): readonly Is
 export function expandUnions(issues: readonly Issue[]): readonly Issue[] {
   return issues.flatMap((issue) => {
     const meant = issue.code === "invalid_union" ? issuesOfMeant(issue.errors) : undefined;
-    if (meant === undefined) return [issue];
+    if (meant === undefined) return [{ ...issue, message: issueMessage(issue) }];
     return expandUnions(meant.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })));
   });
 }

@@ -38,6 +38,7 @@ import { type ReplayedCall, type ReplayOptions, replayCall } from "../recording/
 import type { SourceHealth } from "../routing/health/source-health.ts";
 import type { ListedTool } from "../routing/listed-tool.ts";
 import type { CallInfo } from "../routing/open-calls.ts";
+import { compileSchemas } from "../routing/registered-tool.ts";
 import {
   checkString,
   parseSessionScope,
@@ -535,6 +536,8 @@ export class Glovebox implements AsyncDisposable {
         tenantId,
         features,
       });
+      // A tool that could not be added is not returned as if it could.
+      compileSchemas(built.definition);
       return { ...built, codeCacheBytes: executable.python === undefined ? executable.codeCache.byteLength : 0 };
     });
   }

@@ -17,17 +17,27 @@ interface RegistryEntry extends Omit<RegisterOptions, "scope"> {
 }
 
 /**
+ * Compiles the schemas of a tool.
+ * @throws {ToolError} BUNDLE_FAILED for a schema that cannot be used
+ */
+export const compileSchemas = ({
+  inputSchema,
+  outputSchema,
+}: ToolDefinition): Pick<RegisteredTool, "inputSchema" | "outputSchema"> => ({
+  inputSchema: compileSchema(inputSchema, { subject: "inputSchema" }),
+  outputSchema: outputSchema === undefined ? undefined : compileSchema(outputSchema, { subject: "outputSchema" }),
+});
+
+/**
  * Returns the registry's record of a tool. Compiles its schemas, once for all calls.
  * @throws {ToolError} BUNDLE_FAILED for a schema that cannot be used
  */
 export function toRegisteredTool(definition: ToolDefinition, executor: Executor, entry: RegistryEntry): RegisteredTool {
-  const { inputSchema, outputSchema } = definition;
   return {
     definition,
     tenantId: entry.tenantId,
     executor,
-    inputSchema: compileSchema(inputSchema, { subject: "inputSchema" }),
-    outputSchema: outputSchema === undefined ? undefined : compileSchema(outputSchema, { subject: "outputSchema" }),
+    ...compileSchemas(definition),
     defaultLimits: entry.defaultLimits,
     hostLimits: entry.hostLimits,
     authorLimits: entry.authorLimits,

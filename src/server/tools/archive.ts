@@ -57,7 +57,9 @@ class Collector {
   }
 
   /** Reads the content of a file, and counts its bytes while they arrive. */
-  async add(path: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+  async add(name: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+    // "tar -C folder ." writes names that begin with "./".
+    const path = name.replace(/^\.\//, "");
     this.checkPath(path);
     const parts: Uint8Array[] = [];
     for await (const chunk of chunks) {

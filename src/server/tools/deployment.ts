@@ -32,7 +32,13 @@ import { type Files, unpackArchive } from "./archive.ts";
 import type { PackageInstaller } from "./packages.ts";
 import { compareRequests, type RequestDiff } from "./requested-access.ts";
 import { LIVE } from "./tenant-tools.ts";
-import { applySourceMap, MAX_SOURCE_MAP_LENGTH, parseUploadedSourceMap } from "./uploaded-source-map.ts";
+import {
+  applySourceMap,
+  MAX_SOURCE_MAP_LENGTH,
+  parseUploadedSourceMap,
+  toOriginalError,
+  type UploadedSourceMap,
+} from "./uploaded-source-map.ts";
 
 export const ALIAS_PATTERN = /^[a-z][a-z0-9_-]{0,62}$/;
 const MAX_FILES = 500;
@@ -50,7 +56,11 @@ const uploadFields = {
   limits: LimitsSchema.optional(),
   isolateLifetime: z.enum(["call", "tool", "session"]).default("call"),
   /** The release that runs the new version from now on; null for none. */
-  alias: z.string().regex(ALIAS_PATTERN).nullable().default(LIVE),
+  alias: z
+    .string()
+    .regex(ALIAS_PATTERN, { error: "Expected 1 to 63 of a-z 0-9 _ -, beginning with a letter" })
+    .nullable()
+    .default(LIVE),
   /** Share in percent of the calls that the new version gets; the rest stays on the versions that the alias runs now. */
   canaryPercent: z.number().gt(0).max(100).default(100),
   /** Approves what the version requests, also that of a known version that waits. Needs the scope `tools:approve`. */
@@ -60,28 +70,36 @@ const uploadFields = {
 /** `script` runs JavaScript as the body of a sloppy-mode function of `input` and `ctx`, which returns its last value. Default: `module`. */
 export const SourceModeSchema = z.enum(["module", "script"]);
 
-export const DeploymentSchema = z.union([
-  z.strictObject({
-    source: z.string().min(1),
-    mode: SourceModeSchema.optional(),
-    /** Source map of `source` as JSON, if that is a bundle. Its paths are relative to the tool's folder. Logs and errors then name the author's files. */
-    sourceMap: z.string().min(2).max(MAX_SOURCE_MAP_LENGTH).optional(),
-    ...uploadFields,
-  }),
-  z.strictObject({
-    files: z
-      .record(z.string().min(1).max(512), z.string())
-      .refine((files) => Object.keys(files).length <= MAX_FILES, { error: `Expected at most ${MAX_FILES} files` }),
-    entry: z.string().min(1).max(512).optional(),
-    ...uploadFields,
-  }),
-  z.strictObject({
-    /** A .tar.gz or .zip file in base64. */
-    archive: z.base64().min(1),
-    entry: z.string().min(1).max(512).optional(),
-    ...uploadFields,
-  }),
-]);
+/** The fields of a deployment that hold the tool. */
+const CONTENTS = ["source", "files", "archive"] as const;
+const countContents = (input: unknown): number =>
+  CONTENTS.filter((name) => typeof input === "object" && input !== null && Object.hasOwn(input, name)).length;
+
+export const DeploymentSchema = z.union(
+  [
+    z.strictObject({
+      source: z.string().min(1),
+      mode: SourceModeSchema.optional(),
+      /** Source map of `source` as JSON, if that is a bundle. Its paths are relative to the tool's folder. Logs and errors then name the author's files. */
+      sourceMap: z.string().min(2).max(MAX_SOURCE_MAP_LENGTH).optional(),
+      ...uploadFields,
+    }),
+    z.strictObject({
+      files: z
+        .record(z.string().min(1).max(512), z.string())
+        .refine((files) => Object.keys(files).length <= MAX_FILES, { error: `Expected at most ${MAX_FILES} files` }),
+      entry: z.string().min(1).max(512).optional(),
+      ...uploadFields,
+    }),
+    z.strictObject({
+      /** A .tar.gz or .zip file in base64. */
+      archive: z.base64().min(1),
+      entry: z.string().min(1).max(512).optional(),
+      ...uploadFields,
+    }),
+  ],
+  { error: ({ input }) => (countContents(input) === 1 ? undefined : "Expected one of source, files and archive") },
+);
 export type Deployment = z.infer<typeof DeploymentSchema>;
 
 export interface DeployedVersion {
@@ -162,6 +180,33 @@ async function checkCounts(
 }
 
 /**
+ * Reads the definition of an upload. Code that fails when it is loaded cannot be deployed: that is an error of the upload, not of a call.
+ * @param map the source map of the upload: errors name the author's files
+ */
+async function inspect(
+  { box, installer }: Pick<DeploymentParts, "box" | "installer">,
+  tenantId: string,
+  source: Source,
+  named: Pick<Deployment, "name" | "defaultName" | "language">,
+  map: UploadedSourceMap | undefined,
+): Promise<ToolInspection> {
+  try {
+    return needsPackages(source)
+      ? await inspectWithPackages(installer, { ...source, ...named })
+      : await box.inspectTool({ ...source, ...named }, { tenantId });
+  } catch (thrown) {
+    if (!(thrown instanceof ToolError)) throw thrown;
+    const error =
+      thrown.code === "TOOL_FAILED"
+        ? new ToolError("BUNDLE_FAILED", `The tool fails when it is loaded: ${thrown.message}`, {
+            ...{ details: { ...thrown.details }, cause: thrown },
+          })
+        : thrown;
+    throw map === undefined ? error : toOriginalError(error, map);
+  }
+}
+
+/**
  * Deploys a tool for a tenant.
  * @param mayApprove whether the caller may approve requests
  * @throws {ToolError} BUNDLE_FAILED and others of `Glovebox.inspectTool`; CAPABILITY_DENIED, QUOTA_EXCEEDED
@@ -176,10 +221,7 @@ export async function deploy(
   const map = "sourceMap" in upload ? upload.sourceMap : undefined;
   const uploadedMap = map === undefined ? undefined : parseUploadedSourceMap(map);
   const source = await toSource(uploaded);
-  const input = { ...source, name, defaultName, language };
-  const inspection = needsPackages(source)
-    ? await inspectWithPackages(installer, { ...input, files: source.files })
-    : await box.inspectTool(input, { tenantId });
+  const inspection = await inspect({ box, installer }, tenantId, source, { name, defaultName, language }, uploadedMap);
   const { definition } = inspection;
   const bundle =
     uploadedMap === undefined

@@ -63,6 +63,54 @@ export function originalsOf({ sources, sourcesContent }: UploadedSourceMap): { r
   return Object.fromEntries(own);
 }
 
+/** Location in a file of an error's details, all from 1. */
+interface Location {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+const isLocation = (value: unknown): value is Location => {
+  const { file, line, column } = (value ?? {}) as Partial<Location>;
+  return typeof file === "string" && typeof line === "number" && typeof column === "number";
+};
+
+const isPosition = (value: number): boolean => value >= 0 && value < MAX_POSITION;
+
+/** Returns the author's location; undefined if the map has none, or mappings that cannot be decoded. */
+function originalLocationOf(map: TraceMap, { line, column }: Location): Location | undefined {
+  try {
+    const found = originalPositionFor(map, { line, column: column - 1 });
+    if (typeof found.source !== "string" || !isPosition(found.line - 1) || !isPosition(found.column)) return undefined;
+    return { file: found.source, line: found.line, column: found.column + 1 };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Returns an error about an upload with the locations in the author's files in place of those in the upload. What the map does not have stays
+ * as it is.
+ */
+export function toOriginalError(error: ToolError, { sources, sourcesContent, mappings }: UploadedSourceMap): ToolError {
+  const map = new TraceMap({ version: 3, names: [], sources, sourcesContent, mappings });
+  const toOriginal = <Value>(value: Value): Value => {
+    if (!isLocation(value) || value.line < 1 || value.column < 1) return value;
+    const found = originalLocationOf(map, value);
+    return found === undefined ? value : { ...value, ...found };
+  };
+  const { message, details = {}, guestStack, cause } = error;
+  const located = toOriginal({ ...details });
+  const problems = Array.isArray(details.problems) ? { problems: details.problems.map(toOriginal) } : {};
+  const textOf = (value: unknown): string => (isLocation(value) ? `${value.file}:${value.line}:${value.column}: ` : "");
+  const [before, after] = [textOf(details), textOf(located)];
+  const text = before !== "" && message.startsWith(before) ? `${after}${message.slice(before.length)}` : message;
+  return new ToolError(error.code, text, {
+    ...{ details: { ...located, ...problems }, cause },
+    ...(guestStack === undefined ? {} : { guestStack }),
+  });
+}
+
 type Segment = [number] | [number, number, number, number];
 
 /**
@@ -75,7 +123,6 @@ export function applySourceMap(bundleMap: string, uploaded: UploadedSourceMap): 
   const upload = (outer.sourcesContent ?? []).findIndex((text) => typeof text === "string");
   if (upload < 0) return bundleMap;
   const offset = outer.sources.length;
-  const isPosition = (value: number): boolean => value >= 0 && value < MAX_POSITION;
   try {
     const { sources, sourcesContent, mappings: encoded } = uploaded;
     const inner = new TraceMap({ version: 3, names: [], sources, sourcesContent, mappings: encoded });

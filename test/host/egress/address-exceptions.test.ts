@@ -144,7 +144,7 @@ describe("options of the egress", () => {
     [
       "addresses that are not a list",
       egress({ allow: [{ to: "a.test", addresses: "10.0.0.1" }] }),
-      "options.egress.allow.0.addresses: Invalid input: expected array, received string",
+      "options.egress.allow.0.addresses: Expected an array, got a string",
     ],
     [
       "ports for a rule with a port",
@@ -155,7 +155,7 @@ describe("options of the egress", () => {
     [
       "a rule that is a Map",
       egress({ allow: [new Map([["to", "a.test"]])] }),
-      "options.egress.allow.0: Invalid input: expected string, received Map",
+      "options.egress.allow.0: Expected a string or a plain object, got a Map",
     ],
     ["an unknown key", egress({ allow: [], hosts: [] }), "options.egress.hosts: Unknown option."],
     [

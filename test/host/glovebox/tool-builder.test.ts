@@ -23,6 +23,16 @@ const warningsOf = async (
   language: "javascript" | "python" = "javascript",
 ): Promise<readonly string[]> => (await box.inspectTool({ source, language })).warnings;
 
+test.for(["inputSchema", "outputSchema"])("inspectTool() rejects an unusable %s, as addTool() does", async (name) => {
+  const source = `export const ${name} = { type: "objct" }; export default () => 1`;
+  const rejected = {
+    code: "BUNDLE_FAILED",
+    message: expect.stringContaining(`The ${name} is not a usable JSON Schema`),
+  };
+  await expect(box.inspectTool({ source })).rejects.toMatchObject(rejected);
+  await expect(box.addTool({ source })).rejects.toMatchObject(rejected);
+});
+
 describe("a warning names the export and the right one", () => {
   test.for([
     ...["parameters", "schema", "input", "args", "params", "inputschema", "input_schema", "jsonSchema", "INPUT_SCHEMA"],
