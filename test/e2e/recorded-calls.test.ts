@@ -119,3 +119,30 @@ test("the written test passes, and fails after the tool has changed", async () =
   const failed = await gloveboxIn(project, "test");
   expect(failed).toMatchObject({ code: 1, said: expect.stringMatching(/verdict[\s\S]*different/) });
 });
+
+test("replays a recorded call of a Python tool, also on another version", async () => {
+  const source = (factor: number): string =>
+    `import time\nfrom prices import PRICE\n\ndef main(input):\n    return {"total": input["n"] * PRICE * ${factor}, "at": time.time()}\n`;
+  const admin = createClient({ url: server.url, key: server.adminKey as string });
+  const tenant = admin.tenant("acme");
+  const deploy = async (factor: number): Promise<void> => {
+    const files = { "tool.py": source(factor), "prices.py": "PRICE = 3\n" };
+    await tenant.deploy({ name: "pyprice", files, entry: "tool.py", approve: true });
+  };
+  await deploy(1);
+  const { id, output } = await tenant.call("pyprice", { input: { n: 2 } });
+  expect(output).toMatchObject({ total: 6 });
+  expect(await gloveboxIn(folder, "replay", id, "--json")).toEqual({
+    code: 0,
+    said: expect.stringContaining('"verdict": "identical"'),
+  });
+  await deploy(2);
+  const other = await gloveboxIn(folder, "replay", id, "--version", "2", "--json");
+  expect([other.code, JSON.parse(other.said)]).toEqual([
+    1,
+    expect.objectContaining({
+      verdict: "different",
+      result: expect.objectContaining({ output: { ...(output as object), total: 12 } }),
+    }),
+  ]);
+});

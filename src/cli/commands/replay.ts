@@ -5,6 +5,7 @@ import { createGlovebox, createInspectedGlovebox } from "../../host/glovebox/cre
 import type { Glovebox } from "../../host/glovebox/glovebox.ts";
 import type { ReleaseVersion, StoredCode } from "../../host/glovebox/tool-releases.ts";
 import type { LogEntry } from "../../host/observability/call-log.ts";
+import { locatePythonTool } from "../../host/python/python-source.ts";
 import { type CallRecording, parseRecording } from "../../host/recording/recording.ts";
 import type { ReplayedCall } from "../../host/recording/replay-call.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
@@ -22,7 +23,7 @@ const UNITS_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 interface Fetched {
   readonly recording: CallRecording;
   readonly version: ToolVersion;
-  readonly code: StoredCode & { readonly sha256?: string; readonly sourceMap?: string };
+  readonly code: StoredCode & { readonly sourceMap?: string };
 }
 
 /** Downloads what a replay needs. After it, no request leaves this machine. */
@@ -37,13 +38,17 @@ async function download(tenant: TenantClient, id: string, named: number | undefi
   return { recording, version, code: code as Fetched["code"] };
 }
 
+/** Returns the hash of the code, which may be that of another version than the recorded one. */
+const hashOf = (code: StoredCode): string | undefined =>
+  "files" in code ? locatePythonTool(code, "python", Number.POSITIVE_INFINITY)?.sha256 : code.sha256;
+
 /** Adds the version as the server runs it. The server has built it, so the code is the recorded code, byte for byte. */
 function addVersion(box: Glovebox, { recording, version, code }: Fetched): void {
-  const { toolName, tenantId, bundle } = recording;
+  const { toolName, tenantId } = recording;
   const { definition, language, grant, isolateLifetime } = version;
   const released = {
     ...{ version: String(version.version), weight: 1, definition, language, grant, load: () => code },
-    ...{ sha256: code.sha256 ?? bundle, ...(isolateLifetime === null ? {} : { isolateLifetime }) },
+    ...{ sha256: hashOf(code), ...(isolateLifetime === null ? {} : { isolateLifetime }) },
   };
   // The server's definition is data from outside: setRelease parses it.
   box.setRelease(toolName, [released as unknown as ReleaseVersion], { tenantId });

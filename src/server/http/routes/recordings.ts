@@ -5,7 +5,7 @@ import { type CallRecording, type ReplayedCall, toJson } from "../../../host/ind
 import { createId } from "../../ids.ts";
 import { findRecording, listRecorded } from "../../records/call-contents.ts";
 import { findCall } from "../../records/calls.ts";
-import { readVersionFile } from "../../records/tool-versions.ts";
+import { findVersion, readVersionFile } from "../../records/tool-versions.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
@@ -192,9 +192,10 @@ export function addRecordingRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params }) => {
       const key = { tenantId: c.get("tenant").id, toolName: params.tool };
-      const text =
-        (await readVersionFile(db, key, params.version, "bundle")) ??
-        (await readVersionFile(db, key, params.version, "source"));
+      const version = await findVersion(db, key, params.version);
+      // The stored bundle of a Python tool describes its files for inspections. Its files are what runs.
+      const kind = version?.language === "python" ? "source" : "bundle";
+      const text = version && (await readVersionFile(db, key, params.version, kind));
       if (text === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
       return c.json(JSON.parse(text) as never, 200);
     },
