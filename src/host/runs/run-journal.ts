@@ -102,10 +102,13 @@ export class RunJournal {
       else if (entry.type === "turns") for (const turn of entry.turns) turns.push(turn);
       else if (entry.type === "request") requests.set(entry.id, entry);
       else if (entry.type === "event") this.#events.push({ ...entry, isUsed: false });
-      else if (entry.type === "decision") this.#decisions.set(entry.wait, entry);
-      else if (entry.type === "approved") approved.add(entry.id);
-      else if (entry.type === "elicited") this.#elicited.set(entry.wait, entry);
-      else if (entry.type === "rollback") rollback ??= entry;
+      else if (entry.type === "decision") {
+        // Nobody has seen a question that the journal has only later: an answer before it counts for nothing.
+        if (requests.get(entry.wait)?.wait?.kind === "approval") this.#decisions.set(entry.wait, entry);
+      } else if (entry.type === "approved") approved.add(entry.id);
+      else if (entry.type === "elicited") {
+        if (requests.get(entry.wait)?.wait?.kind === "elicitation") this.#elicited.set(entry.wait, entry);
+      } else if (entry.type === "rollback") rollback ??= entry;
       else {
         answers.set(entry.id, entry.envelope);
         const event = entry.event === undefined ? undefined : this.#events[entry.event];

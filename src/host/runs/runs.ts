@@ -163,7 +163,8 @@ export class Runs implements AsyncDisposable {
   /**
    * Gives a run what it waits for, and continues it. An event that no wait needs yet is kept for the first one of its name.
    * @returns the run when it waits again or has ended; as it is if another process has claimed it
-   * @throws {ToolError} PARAM_INVALID for invalid arguments, and for a value nested more than 1,000 levels deep; QUOTA_EXCEEDED for a value that
+   * @throws {ToolError} PARAM_INVALID for invalid arguments, for an answer to a wait that the run does not have (yet), and for a value nested more
+   *   than 1,000 levels deep; QUOTA_EXCEEDED for a value that
    *   exceeds `maxJournalLength` with the rest of the journal; TOOL_UNAVAILABLE for a run that has ended or does not exist
    */
   signal(id: string, signal: RunSignal, options: RunOwner = {}): Promise<RunRecord> {
@@ -190,7 +191,7 @@ export class Runs implements AsyncDisposable {
     // The host's limits: a look-up of the tenant's could fail, and `maxJournalLength` limits what is stored.
     const { inputBounds } = this.#box.router.tenants.default;
     const parsed = copySignal(parseOptions(SignalSchema, signal, "signal"), inputBounds);
-    const wait = "elicitation" in parsed ? await this.#elicitationOf(key, parsed.elicitation) : undefined;
+    const wait = "event" in parsed ? undefined : await this.#waitOf(key, parsed);
     const text = toEntryText(parsed, wait);
     const { journalLength, kind } = await this.#found(key);
     if (kind !== this.#scope.kind) {
@@ -204,12 +205,17 @@ export class Runs implements AsyncDisposable {
     return state;
   }
 
-  /** @throws {ToolError} TOOL_UNAVAILABLE if there is no such run; PARAM_INVALID if it has no such wait */
-  async #elicitationOf(key: RunKey, id: number): Promise<RunWait> {
+  /**
+   * Returns the wait that an answer is for. Nobody can approve what the run has not asked for yet.
+   * @throws {ToolError} TOOL_UNAVAILABLE if there is no such run; PARAM_INVALID if it has no such wait
+   */
+  async #waitOf(key: RunKey, answer: Exclude<RunSignal, { event: string }>): Promise<RunWait> {
+    const [kind, id] =
+      "approval" in answer ? (["approval", answer.approval] as const) : (["elicitation", answer.elicitation] as const);
     await this.#found(key);
     const wait = new RunJournal(await this.#options.store.journal(key)).requests.get(id)?.wait;
-    if (wait?.kind === "elicitation") return wait;
-    throw new ToolError("PARAM_INVALID", `signal.elicitation: The run has no elicitation with the id ${id}`);
+    if (wait?.kind === kind) return wait;
+    throw new ToolError("PARAM_INVALID", `signal.${kind}: The run has no ${kind} with the id ${id}`);
   }
 
   /**

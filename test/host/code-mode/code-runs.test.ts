@@ -88,6 +88,23 @@ describe("durable code", () => {
     expect(seen).toMatchObject({ status: "ok", value: 3 });
   });
 
+  test("cannot be approved before a person can see the arguments of the call", async () => {
+    effects.length = 0;
+    await using codeMode = open(new CrashingStore());
+    const code =
+      'const id = await ctx.waitFor({ event: "id" }); return await tools.delete_order({ id }).catch((error) => error.code)';
+    const { run } = await call(codeMode, "run_code", { code });
+    const id = run?.id ?? "";
+    const early = codeMode.runs?.signal(id, { approval: 2, approved: true });
+    await expect(early).rejects.toMatchObject({ code: "PARAM_INVALID" });
+    const asked = await codeMode.runs?.signal(id, { event: "id", value: 7 });
+    expect(asked).toMatchObject({ state: "suspended", waits: [{ id: 2, kind: "approval", input: { id: 7 } }] });
+    expect(effects).toEqual([]);
+    await codeMode.runs?.signal(id, { approval: 2, approved: false });
+    expect(await call(codeMode, "get_run", { id })).toMatchObject({ status: "ok", value: "APPROVAL_REQUIRED" });
+    expect(effects).toEqual([]);
+  });
+
   test("waits for events, people and times, and its type checker knows how", async () => {
     const store = new CrashingStore();
     const code = `

@@ -96,6 +96,47 @@ describe("a durable run", () => {
     expect(await failureOf(runs.signal("r1", { event: "paid" }))).toMatchObject({ code: "TOOL_UNAVAILABLE" });
   });
 
+  test("rejects an answer to a wait that it does not have yet", async () => {
+    const toolName = await addTool(`export default async (_, ctx) => {
+      await ctx.waitFor({ event: "go" });
+      const { approved } = await ctx.waitFor({ approval: "Pay?" });
+      const { action } = await ctx.elicit({ mode: "url", message: "Pay", url: "https://pay.example" });
+      return { approved, action };
+    };`);
+    const runs = open();
+    const { id } = await runs.start({ toolName });
+    const approval = { approval: 2, approved: true };
+    for (const signal of [approval, { approval: 1, approved: true }, { elicitation: 3, action: "accept" } as const]) {
+      const kind = Object.keys(signal)[0];
+      const message = `signal.${kind}: The run has no ${kind} with the id ${Object.values(signal)[0]}`;
+      expect(await failureOf(runs.signal(id, signal))).toMatchObject({ code: "PARAM_INVALID", message });
+      expect(await failureOf(runs.deliver(id, signal))).toMatchObject({ code: "PARAM_INVALID", message });
+    }
+    expect(await runs.signal(id, { event: "go" })).toMatchObject({ state: "suspended", waits: [{ id: 2 }] });
+    expect(await runs.signal(id, approval)).toMatchObject({ state: "suspended", waits: [{ id: 3 }] });
+    const ended = await runs.signal(id, { elicitation: 3, action: "accept" });
+    expect(outputOf(ended)).toEqual({ approved: true, action: "accept" });
+  });
+
+  test("ignores an answer that its journal has before the question", async () => {
+    const toolName = await addTool(`export default async (_, ctx) => {
+      await ctx.waitFor({ event: "go" });
+      const { approved } = await ctx.waitFor({ approval: "Pay?" });
+      const { action } = await ctx.elicit({ mode: "url", message: "Pay", url: "https://pay.example" });
+      return { approved, action };
+    };`);
+    const store = new CrashingStore();
+    const runs = open(store);
+    const { id, tenantId } = await runs.start({ toolName });
+    await store.appendEvent({ tenantId, id }, '{"type":"decision","wait":2,"approved":true}');
+    await store.appendEvent({ tenantId, id }, '{"type":"elicited","wait":3,"action":"accept"}');
+    expect(await runs.signal(id, { event: "go" })).toMatchObject({ state: "suspended", waits: [{ id: 2 }] });
+    const asked = await runs.signal(id, { approval: 2, approved: false });
+    expect(asked).toMatchObject({ state: "suspended", waits: [{ id: 3 }] });
+    const ended = await runs.signal(id, { elicitation: 3, action: "decline" });
+    expect(outputOf(ended)).toEqual({ approved: false, action: "decline" });
+  });
+
   test("keeps an event that comes before its wait, and gives each event to one wait", async () => {
     const toolName = await addTool(`export default async (_, ctx) => {
       const first = await ctx.waitFor({ event: "go" });
