@@ -99,7 +99,7 @@ export class GloveboxClient extends ApiTransport {
  * ```typescript
  * import { createClient } from "glovebox/client";
  *
- * const client = createClient({ url: "http://127.0.0.1:7070", key: process.env.GLOVEBOX_KEY ?? "" });
+ * const client = createClient({ url: "http://127.0.0.1:7070", key: process.env.GLOVEBOX_API_KEY ?? "" });
  * const acme = client.tenant("acme");
  * await acme.deploy({ name: "double", source: "export default ({ n }) => n * 2" });
  * const call = await acme.call("double", { input: { n: 21 } });

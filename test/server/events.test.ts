@@ -50,7 +50,7 @@ describe("cron patterns", () => {
 
   test.for([
     ["* * *", "UTC", "cron: Expected five fields"],
-    ["61 * * * *", "UTC", "cron: Expected five fields"],
+    ["61 * * * *", "UTC", "cron: A field has an invalid value"],
     ["0 0 30 2 *", "UTC", "cron: "],
     ["* * * * *", "Mars/Olympus", "timeZone: Expected the name of a time zone"],
     ["", "UTC", "cron: Expected five fields"],

@@ -223,6 +223,10 @@ describe.for(STORES)("with %s", (kind) => {
     expect([body.version.state, body.requests.added, body.release]).toEqual(["waiting_for_approval", ["kv"], null]);
     expect((await call("wants")).body.output).toBe("old");
     expect((await call("wants", { version: 2 })).status).toBe(404);
+    await deploy("never-live", source);
+    const unreleased = await call("never-live");
+    const why = 'The tool "never-live" has no live version; version 1 waits for approval';
+    expect([unreleased.status, unreleased.body.error]).toEqual([404, expect.objectContaining({ message: why })]);
     const { items } = (await api("GET", "/v1/tenants/acme/approvals")).body as {
       items: { tool: string; requests: object }[];
     };

@@ -48,12 +48,14 @@ function printDeployed({ version, requests, release, isKnown, warnings }: Deploy
   if (version.state === "denied")
     io.stdout.print(`It was denied and never runs. Change the tool, and deploy it again\n`);
   if (version.state === "waiting_for_approval") {
-    io.stdout.print("It waits for approval, because it requests more than the live version:\n");
+    const compared = version.version === 1 ? "" : " in addition to the live version";
+    io.stdout.print(`It waits for approval of what it requests${compared}:\n`);
     for (const item of requests.added) io.stdout.print(`  + ${item}\n`);
     for (const item of requests.removed) io.stdout.print(`  - ${item}\n`);
+    io.stdout.print("Approve it in the console, or deploy it again with --approve\n");
   }
   if (release === null) return;
-  const shares = release.versions.map((one) => `version ${one.version}: ${Math.round(one.weight * 10) / 10}`);
+  const shares = release.versions.map((one) => `version ${one.version}: ${Math.round(one.weight * 10) / 10} %`);
   io.stdout.print(`${release.alias} runs ${shares.join(", ")}\n`);
 }
 

@@ -43,7 +43,7 @@ export function Calls({ tenantId }: { readonly tenantId: string | undefined }): 
     <>
       <PageHead title="Calls">
         <span class="faint" role="status">
-          {list.isLive ? `${formatNumber(list.rows.length)} loaded, live` : "Loading…"}
+          {list.isLive ? `${formatNumber(list.rows.length)} loaded, live` : list.error === undefined ? "Loading…" : ""}
         </span>
       </PageHead>
       <Filters query={query} />

@@ -31,7 +31,7 @@ export function toCopies(
   return [
     [
       "curl",
-      `curl -X POST ${quote(url)} \\\n  -H "authorization: Bearer $GLOVEBOX_KEY" -H 'content-type: application/json' \\\n  -d ${quote(body)}`,
+      `curl -X POST ${quote(url)} \\\n  -H "authorization: Bearer $GLOVEBOX_API_KEY" -H 'content-type: application/json' \\\n  -d ${quote(body)}`,
     ],
     ["Command line", `npx glovebox call ${tool} --tenant ${tenantId} ${choice} --input ${quote(input)}`],
     [

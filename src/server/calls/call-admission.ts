@@ -10,7 +10,7 @@ import { type CallRow, findCall } from "../records/calls.ts";
 import { listAlias } from "../records/releases.ts";
 import type { SessionHome } from "../records/session-homes.ts";
 import { findTenant, type TenantRecord } from "../records/tenants.ts";
-import { findVersion } from "../records/tool-versions.ts";
+import { findLatest, findVersion } from "../records/tool-versions.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import { LIVE, type TenantTools } from "../tools/tenant-tools.ts";
 import type { CallCaller, CallRequest } from "./call-request.ts";
@@ -110,10 +110,18 @@ export class CallAdmission {
   async #checkKnown(tenantId: string, toolName: string): Promise<void> {
     const { box, database } = this.#parts;
     if (box.router.registry.get(toolName, tenantId) !== undefined) return;
+    const shown = toolName.slice(0, 128);
+    const latest = await findLatest(database.db, { tenantId, toolName });
+    if (latest !== undefined) {
+      const { version, state } = latest;
+      const hint =
+        state === "waiting_for_approval" ? `version ${version} waits for approval` : `version ${version} is ${state}`;
+      const message = `The tool ${JSON.stringify(shown)} has no live version; ${hint}`;
+      throw unavailable("not_found", message, { details: { toolName: shown } });
+    }
     const releases = await listAlias(database.db, { tenantId, alias: LIVE }, { limit: MAX_NAMED });
     const known = releases.map((release) => release.toolName);
     const hint = known.length === 0 ? "no tools are registered" : `known tools: ${known.join(", ")}`;
-    const shown = toolName.slice(0, 128);
     const message = `There is no tool named ${JSON.stringify(shown)}; ${hint}`;
     throw unavailable("not_found", message, { details: { toolName: shown, known } });
   }

@@ -32,14 +32,24 @@ export async function readBody(request: Request, maxBytes: number): Promise<Requ
     parts.push(part);
   }
   const { method, headers, url, signal } = request;
+  decodeBody(parts);
   return new Request(url, { method, headers, signal, body: Buffer.concat(parts) });
 }
 
-const DECODER = new TextDecoder();
+const DECODER = new TextDecoder("utf-8", { fatal: true });
+
+/** @throws {RequestError} MALFORMED for bytes that are not UTF-8: with replacement characters, a tool would get another value than was sent */
+function decodeBody(parts: readonly Uint8Array[]): string {
+  try {
+    return DECODER.decode(parts.length === 1 ? parts[0] : Buffer.concat(parts));
+  } catch {
+    throw new RequestError("MALFORMED", "The body is not valid UTF-8");
+  }
+}
 
 /** Reads the body of a message of Node's HTTP server, up to its limit. Much faster than the body of a web request. */
 function readIncoming(incoming: IncomingMessage, maxBytes: number): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const { promise, resolve, reject } = Promise.withResolvers<readonly Uint8Array[]>();
   const parts: Uint8Array[] = [];
   let size = 0;
   const onData = (part: Uint8Array): void => {
@@ -51,7 +61,7 @@ function readIncoming(incoming: IncomingMessage, maxBytes: number): Promise<stri
   const onLost = (): void => settle(new RequestError("MALFORMED", "The body ended too soon"));
   const settle = (error?: RequestError): void => {
     incoming.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost);
-    if (error === undefined) resolve(DECODER.decode(parts.length === 1 ? parts[0] : Buffer.concat(parts)));
+    if (error === undefined) resolve(parts);
     else {
       // What follows is read and dropped after the response.
       incoming.pause();
@@ -59,7 +69,7 @@ function readIncoming(incoming: IncomingMessage, maxBytes: number): Promise<stri
     }
   };
   incoming.on("data", onData).on("end", onEnd).on("error", onLost).on("close", onLost);
-  return promise;
+  return promise.then(decodeBody);
 }
 
 /** Reads the text of a request's body for whatever reads it afterwards. */

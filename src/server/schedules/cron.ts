@@ -25,6 +25,9 @@ export function findCronError({ cron, timeZone }: CronTimes): string | undefined
     if (open({ cron, timeZone }).nextRun() === null) return "cron: The pattern has no future run";
     return undefined;
   } catch {
+    const fields = cron.trim().split(/\s+/).length;
+    if (fields === 5 || fields === 6)
+      return "cron: A field has an invalid value. Expected a pattern such as 30 2 * * 1-5";
     return "cron: Expected five fields (minute, hour, day, month, weekday), or six with seconds first";
   }
 }

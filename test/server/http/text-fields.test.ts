@@ -160,3 +160,19 @@ describe.for(STORES)("with %s", (kind) => {
     expect(failed).toEqual([]);
   });
 });
+
+test("a body that is not valid UTF-8 is rejected instead of changed", async () => {
+  const send = (body: Buffer): Promise<Response> =>
+    fetch(`${server.url}/v1/tenants`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${server.adminKey}`, "content-type": "application/json" },
+      body: new Uint8Array(body),
+    });
+  const named = (name: Buffer): Buffer =>
+    Buffer.concat([Buffer.from('{"id":"encoded","name":"'), name, Buffer.from('"}')]);
+  const invalid = await send(named(Buffer.from([0x63, 0x61, 0x66, 0xe9])));
+  expect(invalid.status).toBe(400);
+  expect(await invalid.json()).toMatchObject({ error: { code: "MALFORMED", message: "The body is not valid UTF-8" } });
+  const valid = await send(named(Buffer.from("café")));
+  expect([valid.status, await valid.json()]).toEqual([201, expect.objectContaining({ name: "café" })]);
+});

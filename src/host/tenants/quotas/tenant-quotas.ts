@@ -187,7 +187,19 @@ function readDenial(outcome: CallbackOutcome, charges: number): { denied: number
   throw unavailable("quota_store_failed", message, { cause: new Error(`The quota store ${why}`, { cause }) });
 }
 
-const after = (retryAfterMs: number): string => `try again in ${Math.ceil(retryAfterMs)} ms`;
+const TIME_UNITS = [
+  ["days", 86_400_000],
+  ["hours", 3_600_000],
+  ["minutes", 60_000],
+  ["s", 1_000],
+  ["ms", 1],
+] as const;
+
+/** The time in the largest unit of which it has at least two: `try again in 3 days`. */
+function after(retryAfterMs: number): string {
+  const [unit, ms] = TIME_UNITS.find(([, unitMs]) => retryAfterMs >= 2 * unitMs) ?? ["ms", 1];
+  return `try again in ${Math.ceil(retryAfterMs / ms)} ${unit}`;
+}
 
 function rateError(rate: QuotaPlan["rate"], retryAfterMs: number): ToolError {
   const { calls = 0, per = "second", burst = 0 } = rate ?? {};
