@@ -50,6 +50,22 @@ async function write({ page }: Visit, text: string): Promise<void> {
   await page.keyboard.insertText(text);
 }
 
+test("typing over selected text replaces it, and applies no style that the content policy forbids", async () => {
+  const { page, problems } = await openEditor("/t/acme/new-tool");
+  const editor = page.getByRole("textbox", { name: "Code of the tool" });
+  await editor.click();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type("(1");
+  // The closing bracket is the editor's.
+  await expect.poll(() => editor.textContent(), WAIT).toBe("(1)");
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type("text");
+  await expect.poll(() => editor.textContent(), WAIT).toBe("text");
+  await page.keyboard.press("Control+z");
+  await expect.poll(() => editor.textContent(), WAIT).toBe("(1)");
+  expect(problems).toEqual([]);
+});
+
 test("errors appear while the author types, a capability that is not granted is missing, and the tool can be deployed", async () => {
   const visited = await openEditor("/t/acme/new-tool");
   const { page, problems } = visited;

@@ -52,6 +52,24 @@ const THEME = EditorView.theme({
   ".cm-panel.cm-panel-lint ul [aria-selected]": { backgroundColor: "var(--selection)", color: "var(--text)" },
 });
 
+/**
+ * Replaces selected text without the browser: Chromium keeps the looks of what it replaces in a style attribute, which the content policy
+ * blocks and reports.
+ */
+const REPLACE_SELECTION = EditorView.domEventHandlers({
+  beforeinput({ inputType, data }, view) {
+    const { state } = view;
+    const { from, to, empty } = state.selection.main;
+    const isSimple = inputType === "insertText" && data !== null && !empty && state.selection.ranges.length === 1;
+    if (!isSimple || view.composing || state.readOnly) return false;
+    const insert = () => state.update(state.replaceSelection(data), { userEvent: "input.type", scrollIntoView: true });
+    // Others may do more with what is typed: close a bracket, for example.
+    const isHandled = state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, data, insert));
+    if (!isHandled) view.dispatch(insert());
+    return true;
+  },
+});
+
 /** Types for the editor of a tool. */
 export interface EditorTypes {
   readonly facts: ToolFacts;
@@ -90,6 +108,7 @@ export function openEditor(host: HTMLElement, options: EditorOptions): OpenEdito
         // Before the colors of the basic set-up, which are for light themes only.
         syntaxHighlighting(COLORS),
         checker === undefined || types === undefined ? [] : typeExtensions(checker, types.onChecked),
+        REPLACE_SELECTION,
         basicSetup,
         languageOf(language),
         EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
