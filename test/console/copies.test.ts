@@ -1,8 +1,13 @@
-// The texts of "Copy as" in the console.
+// The commands that the console shows: "Copy as", and those of empty pages, which are run.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { COMMAND_SPECS } from "../../src/cli/options/option-table.ts";
 import { readArguments } from "../../src/cli/options/read-arguments.ts";
 import { toCopies } from "../../src/console/state/copies.ts";
+import { firstCommand, firstKeyCommand, firstTenantCommand, toCurl } from "../../src/console/state/first-commands.ts";
+import { createServer } from "../../src/server/index.ts";
 
 const CALL = { id: "call_1", tool: "greet", output: { text: "it's" }, error: null };
 
@@ -28,4 +33,34 @@ test.for([
   expect("version" in values && "alias" in values).toBe(false);
   const curl = toArgs((copies.get("curl") ?? "").replaceAll("\\\n", " "));
   expect(JSON.parse(curl.at(-1) ?? "")).toEqual({ input, ...fields });
+});
+
+test("the commands of empty pages create the first entry", async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), "glovebox-first-"));
+  try {
+    await using server = await createServer({ port: 0, dataDir, logLevel: "silent" });
+    /** Sends what curl would: the machine may not have it. */
+    const run = async (command: string): Promise<unknown> => {
+      const line = command.replaceAll("\\\n", " ").replaceAll("NAME", "greet");
+      const words = toArgs(
+        line.replace('"authorization: Bearer $GLOVEBOX_API_KEY"', `'authorization: Bearer ${server.adminKey}'`),
+      );
+      const [curl, x, method = "", url = "", h1, authorization = "", h2, type = "", d, body = "", ...more] = words;
+      expect([curl, x, h1, h2, d, more]).toEqual(["curl", "-X", "-H", "-H", "-d", []]);
+      const headers = [authorization, type].map((header) => header.split(": ") as [string, string]);
+      const response = await fetch(url, { method, headers, body });
+      expect([200, 201]).toContain(response.status);
+      return await response.json();
+    };
+    expect(await run(firstTenantCommand(server.url))).toMatchObject({ id: "acme" });
+    const tool = { name: "greet", source: "export default () => 1" };
+    await run(toCurl("POST", `${server.url}/v1/tenants/acme/tools`, tool));
+    for (const page of ["schedules", "triggers", "webhooks"] as const)
+      expect(await run(firstCommand(server.url, "acme", page))).toMatchObject({ id: expect.any(String) });
+    expect(await run(firstCommand(server.url, "acme", "values"))).toMatchObject({ version: expect.any(String) });
+    for (const path of ["/v1/keys", "/v1/tenants/acme/keys"])
+      expect(await run(firstKeyCommand(server.url, path))).toMatchObject({ key: expect.stringMatching(/^gbx_/) });
+  } finally {
+    await rm(dataDir, { recursive: true, force: true });
+  }
 });

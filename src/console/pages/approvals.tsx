@@ -79,7 +79,7 @@ function Waiting({ tenantId }: TenantProps): JSX.Element {
         <WaitOutcome key={`${one.id} ${one.wait.id}`} {...{ tenantId, ...one }} />
       ))}
       {calls.length + versions.length + waits.length === 0 ? (
-        <Empty title="Nothing waits for approval">
+        <Empty title="Nothing waits for approval" command={`npx glovebox approvals --tenant ${tenantId}`}>
           A call of a destructive tool waits here until someone approves it. So does a durable run that needs a decision
           or an answer, and a version that requests more than the live one: another capability, host, secret, or a
           higher limit.

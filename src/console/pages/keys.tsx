@@ -8,6 +8,7 @@ import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { Checkbox, SelectField, TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { collect } from "../state/collect.ts";
+import { firstKeyCommand } from "../state/first-commands.ts";
 import { type OwnerProps, prefixOf } from "../state/props.ts";
 import { can, client, me, request } from "../state/session.ts";
 
@@ -39,7 +40,12 @@ export function Keys({ tenantId }: OwnerProps): JSX.Element {
         { name: "Name", cell: ({ name, id }) => <span title={id}>{name}</span> },
         { name: "Key", cell: ({ prefix }) => <code>{prefix}…</code> },
         { name: "State", cell: (key) => <Badge>{stateOf(key)}</Badge> },
-        { name: "Scopes", cell: ({ scopes }) => <span title={scopes.join("\n")}>{scopes.length} scopes</span> },
+        {
+          name: "Scopes",
+          cell: ({ scopes }) => (
+            <span title={scopes.join("\n")}>{scopes.length === 1 ? "1 scope" : `${scopes.length} scopes`}</span>
+          ),
+        },
         { name: "Rate limit", cell: ({ rateLimit }) => describeRate(rateLimit) },
         { name: "Last used", cell: ({ lastUsedAt }) => <Time at={lastUsedAt} isAge /> },
         { name: "Expires", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
@@ -63,7 +69,11 @@ export function Keys({ tenantId }: OwnerProps): JSX.Element {
             ) : null,
         },
       ]}
-      empty={<Empty title="No keys">A key is what a program or a person signs in with.</Empty>}
+      empty={
+        <Empty title="No keys" command={firstKeyCommand(location.origin, path)}>
+          A key is what a program or a person signs in with.
+        </Empty>
+      }
     />
   );
 }

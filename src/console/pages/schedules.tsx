@@ -10,6 +10,7 @@ import { ListPage } from "../parts/list-page.tsx";
 import { JsonField } from "../parts/schema-form.tsx";
 import { ToolField } from "../parts/tool-field.tsx";
 import { collect } from "../state/collect.ts";
+import { firstCommand } from "../state/first-commands.ts";
 import { locale } from "../state/format.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
@@ -114,7 +115,7 @@ export function Schedules({ tenantId }: TenantProps): JSX.Element {
         },
       ]}
       empty={
-        <Empty title="No schedules">
+        <Empty title="No schedules" command={firstCommand(location.origin, tenantId, "schedules")}>
           A schedule calls a tool at certain times, also after a restart of the server.
         </Empty>
       }

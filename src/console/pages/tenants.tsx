@@ -8,6 +8,7 @@ import { DialogButton } from "../parts/dialog-form.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { collect } from "../state/collect.ts";
+import { firstTenantCommand } from "../state/first-commands.ts";
 import { navigate, urlOf } from "../state/router.ts";
 import { can, client } from "../state/session.ts";
 
@@ -36,7 +37,7 @@ export function Tenants(): JSX.Element {
         { name: "Settings", cell: ({ id }) => <a href={urlOf(["t", id, "settings"])}>policy and quotas</a> },
       ]}
       empty={
-        <Empty title="No tenants yet">
+        <Empty title="No tenants yet" command={firstTenantCommand(location.origin)}>
           A tenant owns tools, calls, secrets and keys, and sees nothing of other tenants. Create the first one with the
           button above.
         </Empty>

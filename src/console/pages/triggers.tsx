@@ -9,6 +9,7 @@ import { SelectField, TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { ToolField } from "../parts/tool-field.tsx";
 import { collect } from "../state/collect.ts";
+import { firstCommand } from "../state/first-commands.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { urlOf } from "../state/router.ts";
 import { can, client } from "../state/session.ts";
@@ -88,7 +89,7 @@ export function Triggers({ tenantId }: TenantProps): JSX.Element {
         },
       ]}
       empty={
-        <Empty title="No triggers">
+        <Empty title="No triggers" command={firstCommand(location.origin, tenantId, "triggers")}>
           A trigger is a URL at which another service calls a tool. It verifies the signature of each request.
         </Empty>
       }

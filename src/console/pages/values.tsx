@@ -12,6 +12,7 @@ import { JsonField } from "../parts/schema-form.tsx";
 import { Table } from "../parts/table.tsx";
 import { collect } from "../state/collect.ts";
 import { download } from "../state/download.ts";
+import { firstCommand } from "../state/first-commands.ts";
 import { formatBytes } from "../state/format.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
@@ -55,7 +56,7 @@ export function Values({ tenantId }: TenantProps): JSX.Element {
         { name: "Size", isNumber: true, cell: ({ bytes }) => formatBytes(bytes) },
       ]}
       empty={
-        <Empty title="No tool has stored a value">
+        <Empty title="No tool has stored a value" command={firstCommand(location.origin, tenantId, "values")}>
           A tool with the capability <code>kv</code> keeps values between its calls:{" "}
           <code>await ctx.kv.set("key", value)</code>.
         </Empty>

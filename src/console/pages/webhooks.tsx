@@ -10,6 +10,7 @@ import { JsonView } from "../parts/json-view.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { Table } from "../parts/table.tsx";
 import { collect } from "../state/collect.ts";
+import { firstCommand } from "../state/first-commands.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery } from "../state/router.ts";
@@ -105,7 +106,7 @@ export function Webhooks({ tenantId }: TenantProps): JSX.Element {
           },
         ]}
         empty={
-          <Empty title="No webhooks">
+          <Empty title="No webhooks" command={firstCommand(location.origin, tenantId, "webhooks")}>
             A webhook sends a signed request to your service when a call ends or a release changes.
           </Empty>
         }

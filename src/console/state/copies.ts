@@ -1,8 +1,6 @@
 // The texts of "Copy as": commands that send a call again, and a test with its input and result.
 import type { Call } from "glovebox/client";
-
-/** Quotes text for a POSIX shell. */
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+import { quote, toCurl } from "./first-commands.ts";
 
 /** A call, as far as the texts show it. */
 export type CopiedCall = Pick<Call, "id" | "tool" | "version" | "alias" | "output" | "error">;
@@ -21,7 +19,7 @@ export function toCopies(
   const { tool, version, alias } = call;
   const error = call.error as { readonly code: string } | null;
   const input = JSON.stringify(given);
-  const body = JSON.stringify({ input: given, ...(version === null ? { alias } : { version }) });
+  const body = { input: given, ...(version === null ? { alias } : { version }) };
   const choice = version === null ? `--alias ${quote(alias)}` : `--version ${version}`;
   const url = `${server}/v1/tenants/${tenantId}/tools/${tool}/calls`;
   const expectation =
@@ -29,10 +27,7 @@ export function toCopies(
       ? `expect(await tool.output(${input})).toEqual(${JSON.stringify(call.output)});`
       : `expect(await tool.failure(${input})).toMatch(/^${error.code}/);`;
   return [
-    [
-      "curl",
-      `curl -X POST ${quote(url)} \\\n  -H "authorization: Bearer $GLOVEBOX_API_KEY" -H 'content-type: application/json' \\\n  -d ${quote(body)}`,
-    ],
+    ["curl", toCurl("POST", url, body)],
     ["Command line", `npx glovebox call ${tool} --tenant ${tenantId} ${choice} --input ${quote(input)}`],
     [
       "Test",
