@@ -36,6 +36,8 @@ export interface ExecutorServiceOptions {
   readonly canLimitMemory: boolean;
   /** Called when a control plane has requested that this executor drains. It accepts no more calls from then on. */
   readonly onDrainRequested: () => void;
+  /** Called once when another process with this id is connected. This one gets no calls. */
+  readonly onIdInUse: () => void;
   readonly onError: (error: unknown) => void;
 }
 
@@ -71,6 +73,7 @@ export class ExecutorService implements AsyncDisposable {
   #running = 0;
   #nested = 0;
   #isDraining = false;
+  #isIdInUse = false;
   #isClosed = false;
   #onIdle: (() => void) | undefined;
 
@@ -178,7 +181,11 @@ export class ExecutorService implements AsyncDisposable {
       this.#hold(message);
     } else if (message.type === "prepare-python")
       void this.#options.code.preparePython(message.runtime).then(() => !this.#isClosed && this.#announce());
-    else {
+    else if (message.type === "id-in-use") {
+      if (this.#isIdInUse) return;
+      this.#isIdInUse = true;
+      this.#options.onIdInUse();
+    } else {
       this.#beginDrain();
       this.#options.onDrainRequested();
     }

@@ -71,6 +71,8 @@ export interface ExecutorEvents {
   readonly onDisconnected?: ((error: Error | undefined) => void) | undefined;
   /** An operator has requested, through a control plane, that the executor finishes its calls and ends. It accepts no more calls. */
   readonly onDrainRequested?: (() => void) | undefined;
+  /** Another process with the same credentials is connected. This one gets no calls until the other one has ended. */
+  readonly onIdInUse?: (() => void) | undefined;
 }
 
 /** An executor that runs. Disposing it ends its calls at once; `drain` lets them finish. */
@@ -132,6 +134,7 @@ export async function startExecutor(options: ExecutorOptions, events: ExecutorEv
     ...{ id, pool, slots, connection, code, workers, canLimitMemory, onError },
     version: packageVersion(),
     onDrainRequested: () => events.onDrainRequested?.(),
+    onIdInUse: () => events.onIdInUse?.(),
   });
   resources.move();
   return {

@@ -57,6 +57,7 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
   const { startExecutor } = await import("../../executor/index.ts");
   const disconnected = Promise.withResolvers<void>();
   const requested = Promise.withResolvers<"requested">();
+  const inUse = Promise.withResolvers<"in-use">();
   const report = (error: unknown): void => {
     const text = error instanceof Error ? error.message : "unknown error";
     io.stderr.print(`glovebox executor: ${toVisibleLine(text)}\n`);
@@ -79,6 +80,7 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
       onError: report,
       onDisconnected: () => disconnected.resolve(),
       onDrainRequested: () => requested.resolve("requested"),
+      onIdInUse: () => inUse.resolve("in-use"),
     },
   );
   const { id, pool, slots, languages } = executor;
@@ -89,13 +91,18 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
     if (io.stop.aborted) resolve();
     io.stop.addEventListener("abort", () => resolve(), { once: true });
   });
-  const isRequested = (await Promise.race([stopped, disconnected.promise, requested.promise])) === "requested";
-  const isConnected = io.stop.aborted || isRequested;
-  if (isRequested) io.stdout.print("A server has requested that this executor finishes its calls and ends\n");
-  if (!isConnected) io.stderr.print("glovebox executor: the NATS server has ended the connection\n");
-  await executor.drain(isConnected ? drainMs : 0);
+  const reason = await Promise.race([stopped, disconnected.promise, requested.promise, inUse.promise]);
+  const isOrderly = io.stop.aborted || reason === "requested";
+  if (reason === "requested")
+    io.stdout.print("A server has requested that this executor finishes its calls and ends\n");
+  else if (reason === "in-use")
+    io.stderr.print(
+      `glovebox executor: another process is connected as the executor ${id}, so this one ends. Each executor needs credentials of its own: glovebox executor credentials\n`,
+    );
+  else if (!isOrderly) io.stderr.print("glovebox executor: the NATS server has ended the connection\n");
+  await executor.drain(isOrderly || reason === "in-use" ? drainMs : 0);
   await executor[Symbol.asyncDispose]();
-  return isConnected ? 0 : 1;
+  return isOrderly ? 0 : 1;
 }
 
 /**

@@ -10,6 +10,7 @@ import { ALL_ALIVE, controlSubject, toAnnouncer } from "../protocol/subjects.ts"
 import { decodeFrame, hasMagic, type WireFrame } from "../protocol/wire.ts";
 import { type Announced, parseAnnouncement } from "./announcement.ts";
 import type { DrainOutcome, ExecutorInfo, LostExecutor } from "./fleet-state.ts";
+import { IdConflicts } from "./id-conflicts.ts";
 import { LostExecutors } from "./lost-executors.ts";
 import type { RemoteAttempt } from "./remote-attempt.ts";
 import { type CallNeeds, RemoteExecutor } from "./remote-executor.ts";
@@ -53,6 +54,7 @@ export class ExecutorDirectory implements AsyncDisposable {
   readonly #followed = new Map<string, Followed>();
   readonly #bannedUntil = new Map<string, number>();
   readonly #lost = new LostExecutors();
+  readonly #conflicts: IdConflicts;
   /** When foreign bytes were last reported, by executor. */
   readonly #foreignAt = new Map<string, number>();
   /** When an executor that runs Python, and one that keeps sessions, was last seen in each pool. */
@@ -68,9 +70,12 @@ export class ExecutorDirectory implements AsyncDisposable {
   #ticks = 0;
   #tickDueAt = performance.now() + TICK_MS;
   #lateTicks = 0;
+  /** When a check was last late, by performance.now(). */
+  #lateAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ExecutorDirectoryOptions) {
     this.#options = options;
+    this.#conflicts = new IdConflicts(options);
     this.#reader = new ObjectReader(options.connection.maxPayload);
     this.#inbox = new OrderedTasks((token) => this.#attemptOf(token)?.lose());
     this.#unsubscribe = options.connection.subscribe(ALL_ALIVE, (message) => this.#onAnnouncement(message));
@@ -163,15 +168,26 @@ export class ExecutorDirectory implements AsyncDisposable {
     if (hasSessions) setBounded(this.#sessionsAt, pool, performance.now(), MAX_POOLS);
     const known = this.#followed.get(id);
     const last = known?.executor.announcement;
-    if (known !== undefined && last?.key === announcement.key && last.pool === pool)
+    if (known !== undefined && last?.key === announcement.key && last.pool === pool) {
       known.executor.announced(announcement);
-    else {
+      this.#conflicts.confirm(known.executor);
+    } else {
+      if (known !== undefined && last?.key !== announcement.key) {
+        const isReplaced = this.#conflicts.replaces(known.executor, announcement.key, this.#isLate());
+        if (!isReplaced) return;
+      }
       // A new process: the calls of the earlier one are lost.
       if (known !== undefined) this.#forget(known);
       this.#follow(id, announcement);
     }
     if (this.#python !== undefined) this.#followed.get(id)?.executor.preparePython(this.#python);
     this.#options.onChange();
+  }
+
+  /** Whether announcements may wait to be read, because this process was blocked. */
+  #isLate(): boolean {
+    const now = performance.now();
+    return now - this.#tickDueAt > LATE_TICK_MS || now - this.#lateAt < LATE_TICK_MS;
   }
 
   #follow(id: string, announcement: Announced): void {
@@ -192,6 +208,7 @@ export class ExecutorDirectory implements AsyncDisposable {
   #forget({ executor, unsubscribe }: Followed): void {
     unsubscribe();
     this.#followed.delete(executor.id);
+    this.#conflicts.forget(executor.id);
     executor.settleDrains();
     for (const attempt of [...executor.attempts.values()]) attempt.lose();
     for (const session of [...executor.sessions.values()]) session.lose("executor-lost");
@@ -342,6 +359,7 @@ export class ExecutorDirectory implements AsyncDisposable {
     const isLate = now - this.#tickDueAt > LATE_TICK_MS;
     this.#tickDueAt = now + TICK_MS;
     this.#lateTicks = isLate ? this.#lateTicks + 1 : 0;
+    if (isLate) this.#lateAt = now;
     if (isLate && this.#lateTicks <= MAX_LATE_TICKS) return;
     this.#ticks += 1;
     for (const followed of [...this.#followed.values()]) {

@@ -185,6 +185,10 @@ const DeleteTenantSchema = z.strictObject({ type: z.literal("delete-tenant"), ke
  * The executor finishes its calls, accepts no others, and ends. Executors of releases without this message ignore it.
  */
 const DrainSchema = z.strictObject({ type: z.literal("drain"), key: secret });
+/**
+ * An earlier process with the same id is connected, so this one gets no calls, and ends. Executors of releases without this message ignore it.
+ */
+const IdInUseSchema = z.strictObject({ type: z.literal("id-in-use"), key: secret });
 /** The control plane has Python tools: the executor prepares what it needs to start an interpreter. */
 const PreparePythonSchema = z.strictObject({ type: z.literal("prepare-python"), key: secret, runtime: sha256 });
 /** The message is in an object, because it is too large. Later messages with the same token wait for it. */
@@ -218,6 +222,7 @@ export const ControlMessageSchema = z.discriminatedUnion("type", [
   EndOwnerSchema,
   DeleteTenantSchema,
   DrainSchema,
+  IdInUseSchema,
   PreparePythonSchema,
   ControlObjectSchema,
   ControlFetchSchema,
