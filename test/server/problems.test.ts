@@ -60,6 +60,26 @@ describe.for(STORES)("with %s", (kind) => {
       ]);
   });
 
+  test("no tool whose calls fail by the fault of their callers", async () => {
+    const own = "/v1/tenants/careless";
+    expect((await api("POST", "/v1/tenants", { id: "careless" })).status).toBe(201);
+    const source = `export const inputSchema = { type: "object", required: ["n"] };
+      export default ({ n }) => { if (n < 0) throw new Error("negative"); return n; }`;
+    expect((await api("POST", `${own}/tools`, { name: "strict", source })).status).toBe(201);
+    const send = (name: string, input: object) => api("POST", `${own}/tools/${name}/calls`, { input });
+    for (let count = 0; count < 6; count += 1) {
+      expect((await send("strict", {})).status).toBe(422);
+      expect((await send("nowhere", {})).status).toBe(404);
+    }
+    const calls = async () => (await api<{ items: readonly object[] }>("GET", `${own}/calls`)).body.items;
+    await expect.poll(async () => (await calls()).length, patiently).toBeGreaterThanOrEqual(6);
+    expect(await find("tool_failing", `${own}/problems`)).toEqual([]);
+    for (let count = 0; count < 6; count += 1) await send("strict", { n: -1 });
+    await expect
+      .poll(() => find("tool_failing", `${own}/problems`), patiently)
+      .toEqual([expect.objectContaining({ target: "strict", count: 6 })]);
+  });
+
   test("a quota of which 80 % is used", async () => {
     await deploy("counted", "export default () => 1");
     expect((await call("counted")).status).toBe(200);

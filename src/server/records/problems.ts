@@ -7,8 +7,9 @@ import { IS_OPEN_DELIVERY, IS_OPEN_RUN, IS_PENDING_APPROVAL, IS_WAITING_VERSION 
 import type { DatabaseSchema } from "../database/schema.ts";
 import { firstIdAt } from "../ids.ts";
 import { quotaLimitOf, toQuotaName, WARN_AT } from "../quotas/quota-status.ts";
+import { TOOL_FAULTS } from "./call-faults.ts";
 import { readJson } from "./json.ts";
-import type { OverviewRecord } from "./overview.ts";
+import type { OverviewGroup, OverviewRecord } from "./overview.ts";
 import { TenantPolicySchema } from "./tenant-policy.ts";
 
 export const PROBLEM_KINDS = [
@@ -44,6 +45,8 @@ const MAX_PROBLEMS = 200;
 const DAY_MS = 86_400_000;
 /** A tool with at least so many calls, of which more than this share failed, is a problem. */
 const FAILING = { calls: 5, share: 0.2 } as const;
+/** Failed calls of a tool that are read to find out whose fault they are. */
+const JUDGED_CALLS = 100;
 
 interface Search {
   readonly db: Db;
@@ -225,12 +228,36 @@ function findMissingLayers({ tenantId, now }: Search, box: Glovebox): readonly P
     }));
 }
 
-function findFailingTools(overview: OverviewRecord): readonly ProblemRecord[] {
-  return overview.tools
-    .filter(({ calls, failed }) => calls >= FAILING.calls && failed / calls > FAILING.share)
-    .map(({ tenantId, tool, calls, failed }) => ({
+/** Returns which share of a tool's failed calls was its own fault, by the newest of them. */
+async function faultShare(db: Db, { tenantId, tool }: OverviewGroup, from: number): Promise<number> {
+  const failed = await db
+    .selectFrom("calls")
+    .select("error")
+    .where("tenant_id", "=", tenantId)
+    .where("id", ">=", firstIdAt("call", from))
+    .where("tool_name", "=", tool)
+    .where("state", "=", "failed")
+    .orderBy("id", "desc")
+    .limit(JUDGED_CALLS)
+    .execute();
+  const codes = failed.map(({ error }) => (JSON.parse(error ?? "{}") as { readonly code?: string }).code ?? "");
+  return codes.filter((code) => TOOL_FAULTS.has(code)).length / Math.max(1, codes.length);
+}
+
+/** Tools of which many calls fail, invalid inputs and calls of tools that do not exist aside. */
+async function findFailingTools({ db }: Search, overview: OverviewRecord): Promise<readonly ProblemRecord[]> {
+  const isFailing = ({ calls, failed }: Pick<OverviewGroup, "calls" | "failed">): boolean =>
+    calls >= FAILING.calls && failed / calls > FAILING.share;
+  const found: ProblemRecord[] = [];
+  for (const group of overview.tools.filter(isFailing)) {
+    const { tenantId, tool, calls } = group;
+    const failed = Math.round(group.failed * (await faultShare(db, group, overview.from)));
+    if (!isFailing({ calls, failed })) continue;
+    found.push({
       ...{ kind: "tool_failing", tenantId, target: tool, count: failed, at: overview.until, details: { calls } },
-    }));
+    });
+  }
+  return found;
 }
 
 /**
@@ -253,7 +280,7 @@ export async function readProblems(
     ...(await findQuarantined(search, box)),
     ...findOpenCircuits(search, box),
     ...findMissingLayers(search, box),
-    ...findFailingTools(overview),
+    ...(await findFailingTools(search, overview)),
   ];
   return found.toSorted((one, other) => other.at - one.at).slice(0, MAX_PROBLEMS);
 }

@@ -1,9 +1,9 @@
 // Rolls a release back when too many calls of a version fail, if the release is configured to. The replicas add the calls
 // that they have run to one count in the database, and the one whose calls exceed the limit rolls back.
-import type { ErrorCode } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { BackgroundWork } from "../operation/background-work.ts";
 import { appendAudit, SERVER_ACTOR } from "../records/audit.ts";
+import { TOOL_FAULTS } from "../records/call-faults.ts";
 import type { CallRow } from "../records/calls.ts";
 import { addReleaseCount, type ReleaseCount } from "../records/release-counts.ts";
 import { findPrevious, findRelease, type ReleaseRecord, storeRelease } from "../records/releases.ts";
@@ -12,11 +12,6 @@ import { findVersion } from "../records/tool-versions.ts";
 import { emitEvents } from "../records/webhooks.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 
-/** Failures that say something about the version, and not about its caller, its tenant or the server. */
-const VERSION_FAULTS: ReadonlySet<string> = new Set<ErrorCode>([
-  ...(["TOOL_FAILED", "TOOL_TIMEOUT", "CPU_LIMIT", "MEMORY_LIMIT", "OUTPUT_INVALID", "OUTPUT_TOO_LARGE"] as const),
-  ...(["BUNDLE_FAILED", "CAPABILITY_DENIED", "SANDBOX_CRASHED"] as const),
-]);
 /** Time in ms for which calls are counted before they are added to the database. */
 const BATCH_MS = 250;
 /** Most versions that are counted at one time. Calls of others are not counted until the next batch. */
@@ -66,7 +61,7 @@ export class ReleaseWatch implements AsyncDisposable {
     if (batch.calls === 0 && this.#batches.size >= MAX_COUNTS) return;
     this.#batches.set(key, batch);
     batch.calls += 1;
-    if (error !== null && VERSION_FAULTS.has((JSON.parse(error) as { readonly code: string }).code)) batch.faults += 1;
+    if (error !== null && TOOL_FAULTS.has((JSON.parse(error) as { readonly code: string }).code)) batch.faults += 1;
     this.#timer ??= setTimeout(() => this.#add(), BATCH_MS);
   }
 
