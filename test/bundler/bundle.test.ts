@@ -63,8 +63,8 @@ describe.concurrent("bundleTool() accepts", () => {
     ],
     [
       "import.meta, made harmless",
-      "export default () => [import.meta.url, import.meta.dirname]",
-      ["file:///tool/tool.ts", "/tool"],
+      'export default () => import.meta.url === "file:///tool/tool.ts" && import.meta.dirname === "/tool" && 42',
+      42,
     ],
     ["global and NODE_ENV", "export default () => [global === globalThis, process.env.NODE_ENV]", [true, "production"]],
     ["a hashbang and a closing comment", "#!/usr/bin/env node\nexport default 42 // the end", 42],

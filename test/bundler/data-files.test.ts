@@ -2,51 +2,100 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { bundleOwnRequire, findDataReferences } from "../../src/bundler/compile/data-files.ts";
+import { bundleOwnRequire } from "../../src/bundler/compile/data-files.ts";
+import { findDataReferences } from "../../src/bundler/compile/data-references.ts";
 import { declareLocations } from "../../src/bundler/compile/module-location.ts";
 import { openCode } from "../support/guest.ts";
 import { buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 
+/** Finds references of a module at /p/lib/index.js, without those that only differ in `isExact`. */
+function referencesOf(text: string): readonly { readonly path: string; readonly isPrefix: boolean }[] {
+  return findDataReferences(text, "/p/lib/index.js").map(({ path, isPrefix }) => ({ path, isPrefix }));
+}
+
 describe("findDataReferences()", () => {
   test.for<[string, string, boolean?]>([
-    ['readFileSync(__dirname + "/data/x.afm")', "/data/x.afm"],
-    ["readFileSync(__dirname + '/data/' + name)", "/data/", true],
-    ["readFileSync(`\u0024{__dirname}/data/x.afm`)", "/data/x.afm"],
-    ["readFileSync(`\u0024{__dirname}/data/\u0024{name}.afm`)", "/data/", true],
-    ['path.join(__dirname, "..", "data", "x.txt")', "../data/x.txt"],
-    ['path.join(__dirname, "../data", name)', "../data", true],
-    ['path.resolve(\n  __dirname,\n  process.env.DATA || "../data/"\n)', "../data/"],
-    ['new URL("./x.wasm", import.meta.url)', "./x.wasm"],
+    ['readFileSync(__dirname + "/data/x.afm")', "/p/lib/data/x.afm"],
+    ["readFileSync(__dirname + '/data/' + name)", "/p/lib/data/", true],
+    ["readFileSync(`\u0024{__dirname}/data/x.afm`)", "/p/lib/data/x.afm"],
+    ["readFileSync(`\u0024{__dirname}/data/\u0024{name}.afm`)", "/p/lib/data/", true],
+    ['read(path.join(__dirname, "..", "data", "x.txt"))', "/p/data/x.txt"],
+    ['read(path.join(__dirname, "../data", name))', "/p/data/", true],
+    ['read(path.resolve(\n  __dirname,\n  process.env.DATA || "../data/"\n))', "/p/data/"],
+    ['read(new URL("./x.wasm", import.meta.url))', "/p/lib/x.wasm"],
     [
-      "new URL('x.wasm', (typeof document === 'undefined' ? require('u' + 'rl').pathToFileURL(__filename).href : ''))",
-      "x.wasm",
+      "read(new URL('x.wasm', (typeof document === 'undefined' ? require('u' + 'rl').pathToFileURL(__filename).href : '')))",
+      "/p/lib/x.wasm",
     ],
-    ['var wasmBinaryFile;wasmBinaryFile="x.wasm";wasmBinaryFile=locateFile(wasmBinaryFile)', "x.wasm"],
-    ['function findWasmBinary() { return locateFile("x.wasm") }', "x.wasm"],
-    ['join(import.meta.dirname, "x.txt")', "x.txt"],
-    ['const here = path.dirname(fileURLToPath(import.meta.url)); join(here, "x.txt")', "x.txt"],
-    ["const $d = dirname(fileURLToPath(import.meta.url)); read($d + '/it\\'s')", "/it's"],
-    ['const load = createRequire(import.meta.url); load("../x.json")', "../x.json"],
+    ['var wasmBinaryFile;wasmBinaryFile="x.wasm";wasmBinaryFile=locateFile(wasmBinaryFile)', "/p/lib/x.wasm"],
+    ['function findWasmBinary() { return locateFile("x.wasm") }', "/p/lib/x.wasm"],
+    ['read(join(import.meta.dirname, "x.txt"))', "/p/lib/x.txt"],
+    ['const here = path.dirname(fileURLToPath(import.meta.url)); read(join(here, "x.txt"))', "/p/lib/x.txt"],
+    ["const $d = dirname(fileURLToPath(import.meta.url)); read($d + '/it\\'s')", "/p/lib/it's"],
+    ['createRequire(import.meta.url)("../x.json")', "/p/x.json"],
+    ['const base = __dirname; read(join(base, "x.txt"))', "/p/lib/x.txt"],
+    ["const root = resolve(__dirname, '..'); read(join(root, 'data/x.txt'))", "/p/data/x.txt"],
+    ["const f = fileURLToPath(import.meta.url); const d = dirname(f); read(join(d, 'x.txt'))", "/p/lib/x.txt"],
+    ["read(path.resolve(path.dirname(url.fileURLToPath(import.meta.url)), '..', 'package.json'))", "/p/package.json"],
+    ["const u = import.meta.url; read(new URL('x.txt', u))", "/p/lib/x.txt"],
+    ["const here = new URL('.', import.meta.url); read(new URL('x.txt', here))", "/p/lib/x.txt"],
+    ["const up = new URL('..', import.meta.url); read(new URL('a%20b.txt?q#h', up).pathname)", "/p/a b.txt"],
+    ["read(new URL('./data/' + 'x' + '.txt', import.meta.url))", "/p/lib/data/x.txt"],
+    ["names.map((n) => read(new URL(n, import.meta.url)))", "/p/lib", true],
+    ["read(dirname(__filename) + '/x.txt')", "/p/lib/x.txt"],
+    ["const load = (f) => read(join(__dirname, f))", "/p/lib/", true],
+    ["read(__dirname.concat('/x.txt'))", "/p/lib/x.txt"],
+    ["read(path.format({ dir: __dirname, base: 'x.txt' }))", "/p/lib/x.txt"],
+    ["read(path.format({ dir: __dirname, name: 'x', ext: '.txt' }))", "/p/lib/x.txt"],
+    ["read(join(resolve(__dirname), 'data', 'x.txt'))", "/p/lib/data/x.txt"],
+    ["read([__dirname, 'data', 'x.txt'].join(path.sep))", "/p/lib/data/x.txt"],
+    ["class L { constructor() { this.dir = __dirname } get(n) { read(join(this.dir, 'w', n)) } }", "/p/lib/w/", true],
+    ["const { join: j } = require('path'); read(j(__dirname, 'x.txt'))", "/p/lib/x.txt"],
+    ["import { join as j } from 'path'; read(j(__dirname, 'x.txt'))", "/p/lib/x.txt"],
+    ["read((0, path_1.join)(__dirname, 'x.txt'))", "/p/lib/x.txt"],
+    ["read(import.meta.resolve('./x.txt'))", "/p/lib/x.txt"],
+    ["read(path.parse(__filename).dir + '/x.txt')", "/p/lib/x.txt"],
+    ["read(__dirname.replace('/lib', '') + '/x.txt')", "/p/lib/", true],
+    ["exports.data = path.join(__dirname, '../data')", "/p/data"],
+    ["export const data = new URL('../data/', import.meta.url)", "/p/data/"],
+    ["readFileSync(__filename)", "/p/lib/index.js"],
+    ["with (fs) readFileSync(__dirname + '/x.txt')", "/p/lib/x.txt"],
+    ["if (a) return read(__dirname + '/x.txt')", "/p/lib/x.txt"],
   ])("%j", ([text, path, isPrefix = false]) => {
-    expect(findDataReferences(text)).toContainEqual({ path, isPrefix });
+    expect(referencesOf(text)).toContainEqual({ path, isPrefix });
   });
 
   test("what require.resolve() names, also where it is code, if the module reads files", () => {
     const text = 'readFileSync(require.resolve("../lib/utils.js")); require.resolve("other")';
-    expect(findDataReferences(text)).toEqual([{ path: "../lib/utils.js", isPrefix: false, isExact: true }]);
-    expect(findDataReferences('new Worker(require.resolve("./worker.js"))')).toEqual([]);
+    expect(findDataReferences(text, "/p/tools/index.js")).toEqual([
+      { path: "/p/lib/utils.js", isPrefix: false, isExact: true },
+    ]);
+    expect(referencesOf('new Worker(require.resolve("./worker.js"))')).toEqual([]);
+    expect(referencesOf('exports.preset = require.resolve("./preset.js")')).toEqual([]);
   });
 
   test.for([
     "const __dirname = 1",
-    'x.__dirname + "a"',
+    'x__dirname + "a"',
     "import.meta.env",
     'load("../x.json")',
-    "new URL(x, import.meta.url)",
     'locateFile("../x.wasm")',
     'locateFile("data.bin")',
-  ])("finds nothing in %j", (text) => {
-    expect(findDataReferences(text.replace("x.__dirname", "x__dirname"))).toEqual([]);
+    "const require = createRequire(import.meta.url)",
+    "const __filename = fileURLToPath(import.meta.url); const __dirname = dirname(__filename);",
+    "if (process.argv[1] === fileURLToPath(import.meta.url)) main()",
+    "new Worker(new URL('./worker.js', import.meta.url))",
+    "console.log(__dirname)",
+    "throw new Error(`\u0024{__dirname} is wrong`)",
+    "require(path.join(__dirname, name))",
+    "import(new URL(name, import.meta.url))",
+    "exports.file = () => __filename",
+    "function f(dir) { g(dir) } { const dir = __dirname }",
+    "typeof __dirname === 'undefined'",
+    "__dirname +",
+    `${"[".repeat(200_000)}__dirname${"]".repeat(200_000)}`,
+  ])("finds nothing in %#", (text) => {
+    expect(referencesOf(text)).toEqual([]);
   });
 });
 
@@ -85,6 +134,58 @@ async function outcomeOf(files: { readonly [path: string]: string }, execute: st
 }
 
 describe("a package's data files", () => {
+  const ROOT = (code: string, more: { readonly [path: string]: string } = {}) => ({
+    "index.js": `const fs = require("fs"); const path = require("path"); exports.read = (name) => { ${code} };`,
+    "x.txt": "x",
+    "data/y.txt": "y",
+    "template.js": "a template",
+    "README.md": "a document",
+    ".env": "hidden",
+    "test/z.txt": "of a test",
+    ...more,
+  });
+  const COMPUTED = 'return fs.readFileSync(path.join(__dirname, name), "utf8");';
+  const TRY = (names: readonly string[]) =>
+    `return ${JSON.stringify(names)}.map((name) => { try { return data.read(name); } catch (error) { return error.code; } });`;
+
+  test("include the whole package, without code and hidden files, if the code computes the path", async () => {
+    expect(
+      await outcomeOf(ROOT(COMPUTED), TRY(["x.txt", "data/y.txt", "template.js", "README.md", ".env", "test/z.txt"])),
+    ).toEqual(["x", "y", "ENOENT", "ENOENT", "ENOENT", "ENOENT"]);
+  });
+
+  test("do not include the whole package if it is large", async () => {
+    const large = { "large.bin": "x".repeat(1024 * 1024) };
+    expect(await outcomeOf(ROOT(COMPUTED, large), TRY(["x.txt"]))).toEqual(["ENOENT"]);
+    const named = `${COMPUTED} fs.readFileSync(__dirname + "/x.txt")`;
+    expect(await outcomeOf(ROOT(named, large), TRY(["x.txt"]))).toEqual(["x"]);
+  });
+
+  test("include code and documentation that the code names", async () => {
+    const direct = `return [fs.readFileSync(__dirname + "/template.js", "utf8"), fs.readFileSync(path.join(__dirname, "README.md"), "utf8"), fs.readFileSync(__filename, "utf8").length > 10];`;
+    expect(await outcomeOf(ROOT(direct), "return data.read();")).toEqual(["a template", "a document", true]);
+  });
+
+  test("are found by import.meta.resolve()", async () => {
+    const files = {
+      "index.js": `
+        import fs from "node:fs";
+        export const text = () => fs.readFileSync(new URL(import.meta.resolve("./a.txt")), "utf8");
+        export const urls = () => ["node:fs", "../b", "/c"].map((id) => import.meta.resolve(id));
+        export const bare = () => import.meta.resolve("other");
+      `,
+      "package.json": '{"name":"data","version":"1.0.0","type":"module","main":"index.js"}',
+      "a.txt": "a",
+    };
+    const execute =
+      "let code; try { data.bare(); } catch (error) { code = error.code; } return [data.text(), data.urls(), code];";
+    expect(await outcomeOf(files, execute)).toEqual([
+      "a",
+      ["node:fs", "file:///tool/node_modules/b", "file:///c"],
+      "ERR_MODULE_NOT_FOUND",
+    ]);
+  });
+
   test("include its own code that it reads and evaluates", async () => {
     const files = {
       "tools/index.js": `exports.run = new Function("return " + require("fs").readFileSync(require.resolve("../lib/add.js"), "utf8"))();`,
@@ -249,4 +350,53 @@ test("does not bundle a data file outside its package or behind a link", async (
     "ENOENT",
     "ENOENT",
   ]);
+});
+
+describe("the data files of a tool's folder", () => {
+  const FILES = {
+    "tool.ts": `
+      import fs from "node:fs";
+      import { part } from "./lib/part.ts";
+      const text = (path: string): string => { try { return fs.readFileSync(new URL(path, import.meta.url), "utf8"); } catch (error) { return (error as { code: string }).code; } };
+      export default () => [text("./assets/a.txt"), part(), text(".env"), text("assets/.key"), text("../secret.txt"), text("assets/link.txt"), text("assets/inside.txt")];
+    `,
+    "lib/part.ts": `
+      import fs from "node:fs";
+      enum Name { B = "b.txt" }
+      export const part = () => [fs.readFileSync(import.meta.dirname + "/" + Name.B, "utf8"), import.meta.url];
+    `,
+    "lib/b.txt": "b",
+    "assets/a.txt": "a",
+    ".env": "SECRET",
+    "assets/.key": "SECRET",
+  };
+
+  test.for(["folder", "memory"] as const)("are bundled: %s", async (kind) => {
+    const root = makeFolder({
+      "secret.txt": "SECRET",
+      ...Object.fromEntries(Object.entries(FILES).map(([path, text]) => [`tool/${path}`, text])),
+    });
+    symlinkSync(join(root, "secret.txt"), join(root, "tool", "assets", "link.txt"));
+    symlinkSync(join(root, "tool", ".env"), join(root, "tool", "assets", "inside.txt"));
+    const { ".env": _env, "assets/.key": _key, ...visible } = FILES;
+    const { code } = await buildHere(kind === "folder" ? { path: join(root, "tool") } : { files: visible }, { root });
+    expect(code).not.toContain("SECRET");
+    await using tool = await openCode(code);
+    await tool.load();
+    const absent = Array.from({ length: 5 }, () => "ENOENT");
+    expect((await tool.call()).value).toEqual(["a", ["b", "file:///tool/lib/part.ts"], ...absent]);
+  });
+
+  test("are not bundled for a tool that is one file, which shares its folder with others", async () => {
+    const root = makeFolder({
+      "one.js": FILES["tool.ts"]
+        .replace(/import \{ part.*/, "const part = () => 1;")
+        .replaceAll(/: string| as \{ code: string \}/g, ""),
+      "assets/a.txt": "a",
+    });
+    const { code } = await buildHere({ path: join(root, "one.js") }, { root });
+    await using tool = await openCode(code);
+    await tool.load();
+    expect((await tool.call<readonly string[]>()).value[0]).toBe("ENOENT");
+  });
 });

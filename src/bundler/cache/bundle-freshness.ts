@@ -6,7 +6,7 @@ import type { BuiltBundle } from "../bundle-tool.ts";
 import type { BuildDependency, BuildRequest } from "../compile/build-messages.ts";
 
 /** Increment when a build produces a different result from the same input. */
-const BUILD_VERSION = 7;
+const BUILD_VERSION = 8;
 
 /** Returns the cache key in hex. It covers the contents of files in memory. {@link isFresh} checks the files on disk. */
 export function cacheKeyOf(request: BuildRequest): string {
@@ -14,7 +14,9 @@ export function cacheKeyOf(request: BuildRequest): string {
   const { files, entry, stores, linked, guestModule, cell = null, isScript = false } = request;
   const allowPackages = request.allowPackages === null ? null : [...request.allowPackages].sort();
   const sorted =
-    files.kind === "memory" ? Object.entries(files.files).sort(([a], [b]) => (a < b ? -1 : 1)) : files.folder;
+    files.kind === "memory"
+      ? Object.entries(files.files).sort(([a], [b]) => (a < b ? -1 : 1))
+      : [files.folder, files.isWhole ?? false];
   const keyParts = [
     BUILD_VERSION,
     esbuildPackage.version,

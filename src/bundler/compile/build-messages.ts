@@ -5,7 +5,12 @@ import type { BundleInput, BundleLimits, CellLanguage } from "../tool-bundle.ts"
 /** Location of the tool's own files: in memory, or below a real (symlink-free) folder that none of its imports may leave. */
 export type ToolFilesLocation =
   | { readonly kind: "memory"; readonly files: { readonly [path: string]: string } }
-  | { readonly kind: "folder"; readonly folder: string };
+  | {
+      readonly kind: "folder";
+      readonly folder: string;
+      /** True if the tool was given as this folder, and not as one file in it. */
+      readonly isWhole?: true | undefined;
+    };
 
 export interface BuildRequest {
   readonly files: ToolFilesLocation;

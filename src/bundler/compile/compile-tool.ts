@@ -1,5 +1,5 @@
 // Runs one build inside the child process: scans the tool's own files, links them with their packages, and finishes the output.
-import { dirname, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import type { BuildResult, Metafile } from "esbuild";
 import { ACTIVATION_EXPORT, PACKAGE_FILES_EXPORT } from "../../sandbox/contract/node-builtins.ts";
 import { compileCell } from "../cells/compile-cell.ts";
@@ -7,6 +7,7 @@ import { readContainedFile, realPathOf } from "../locate/contained-file.ts";
 import { FileManifest } from "../locate/file-manifest.ts";
 import { PackageStore } from "../locate/package-store.ts";
 import { ToolFiles } from "../locate/tool-files.ts";
+import { loaderOf } from "../locate/tool-paths.ts";
 import { findDynamicCode, splitModules } from "../policy/dynamic-code-uses.ts";
 import { type ImportPolicyOptions, NAMESPACES } from "../policy/import-policy.ts";
 import { type ContextNames, keepContext, needsContext } from "./await-context.ts";
@@ -20,7 +21,8 @@ import {
 } from "./build-messages.ts";
 import { finishSourceMap, type OutputNames, sharedPrototypeText, sourcePathOf, wrapCode } from "./bundle-output.ts";
 import { appendScript, findScriptProblem, isScript, SCRIPT_HINT, type Script, toScript } from "./compile-script.ts";
-import { DataFiles, dataFilesText } from "./data-files.ts";
+import { DataFiles, type DataOwner, dataFilesText } from "./data-files.ts";
+import { packageOwner, toolOwner } from "./data-owners.ts";
 import {
   type Build,
   linkTool,
@@ -31,7 +33,7 @@ import {
   sharedPrototypeName,
   textOf,
 } from "./link-tool.ts";
-import { locationNames, locationsText, TOOL_FOLDER } from "./module-location.ts";
+import { locationNames, locationsText, mentionsLocation, TOOL_FOLDER } from "./module-location.ts";
 import { TextFacts } from "./text-facts.ts";
 import { UnresolvedImports } from "./unresolved-imports.ts";
 
@@ -164,15 +166,43 @@ function bundledFiles(
   });
 }
 
-/** Collects the data files that the bundled packages read. Code and data together must not exceed `packageBytes`. */
-function collectDataFiles(build: Build, metafile: Metafile | undefined): DataFiles {
-  const bundled = bundledFiles(build, metafile);
-  const data = new DataFiles(build.store);
-  for (const [path] of bundled) {
-    const text = build.policy.locatedTexts.get(path);
-    if (text !== undefined) data.add(path, text);
+/** Returns the text of a module as JavaScript, without types and JSX, or undefined if it is invalid. */
+async function toJavaScript(path: string, text: string, esbuild: RunEsbuild): Promise<string | undefined> {
+  const loader = loaderOf(path);
+  if (loader === "js" || loader === "json" || loader === undefined) return text;
+  try {
+    const { outputFiles } = await esbuild({
+      stdin: { contents: text, loader },
+      bundle: false,
+      write: false,
+      tsconfigRaw: {},
+      logLevel: "silent",
+    });
+    return outputFiles?.[0]?.text;
+  } catch {
+    return undefined;
   }
-  build.fileManifest.checkBundled(bundled.reduce((sum, [, bytes]) => sum + bytes, data.bytes));
+}
+
+/**
+ * Collects the data files that the bundled packages and the tool itself read. The packages' code and all data together must not exceed
+ * `packageBytes`.
+ */
+async function collectDataFiles(build: Build, metafile: Metafile | undefined, esbuild: RunEsbuild): Promise<DataFiles> {
+  const { request, store, files, policy, fileManifest } = build;
+  const bundled = bundledFiles(build, metafile);
+  const codeBytes = bundled.reduce((sum, [, bytes]) => sum + bytes, 0);
+  const data = new DataFiles(request.limits.packageBytes - codeBytes);
+  const add = async (owner: DataOwner | undefined, module: string, text: string | undefined) => {
+    if (owner === undefined || text === undefined || !mentionsLocation(text)) return;
+    const code = await toJavaScript(module, text, esbuild);
+    if (code !== undefined) data.add(owner, module, code);
+  };
+  const tool = toolOwner(request.files, files);
+  if (tool !== undefined)
+    for (const path of [...policy.scanned].sort()) await add(tool, join(tool.folder, path), files.texts.get(path));
+  for (const [path] of bundled) await add(packageOwner(store, path), path, policy.locatedTexts.get(path));
+  fileManifest.checkBundled(codeBytes + data.bytes);
   return data;
 }
 
@@ -205,7 +235,12 @@ function preambleOf(build: Build, linked: string, data: DataFiles): string {
   ].join("");
 }
 
-async function finish(build: Build, exports: readonly string[], result: BuildResult): Promise<BuildResponse> {
+async function finish(
+  build: Build,
+  exports: readonly string[],
+  result: BuildResult,
+  esbuild: RunEsbuild,
+): Promise<BuildResponse> {
   const leftover = findLeftover(result.metafile);
   if (leftover !== undefined)
     return failure({ message: `Cannot import ${JSON.stringify(leftover)}: it is not bundled` });
@@ -214,7 +249,7 @@ async function finish(build: Build, exports: readonly string[], result: BuildRes
   const inputs = Object.entries(result.metafile?.inputs ?? {});
   const isStrict = !inputs.some(([path, { format }]) => format === "cjs" && !path.startsWith(`${NAMESPACES.builtin}:`));
   const linked = textOf(result.outputFiles, ".js");
-  const preamble = preambleOf(build, linked, collectDataFiles(build, result.metafile));
+  const preamble = preambleOf(build, linked, await collectDataFiles(build, result.metafile, esbuild));
   const built = {
     code: wrapCode(linked, parameterNames(build), names, { isStrict, preamble }),
     sourceMap: finishSourceMap(textOf(result.outputFiles, ".map"), names),
@@ -281,7 +316,7 @@ async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse
     });
   }
   const link = await linkTool(build, esbuild);
-  return "ok" in link ? link : await finish(build, exports, link);
+  return "ok" in link ? link : await finish(build, exports, link, esbuild);
 }
 
 /** Returns the request to build. A script is replaced by a module that calls it. */

@@ -1,14 +1,17 @@
-// Bundles the data files that a package reads relative to its own code. It finds the expressions that name them, reads the files from the
-// package's folder, and adds them to the bundle for the guest's in-memory file system.
-import { lstatSync, readdirSync } from "node:fs";
-import { dirname, extname, join, resolve } from "node:path";
-import { isDirectory, isInside, realPathOf } from "../locate/contained-file.ts";
-import type { PackageStore } from "../locate/package-store.ts";
+// Bundles the data files that a package or a tool's folder reads relative to its own code: reads what data-references.ts finds, within the
+// package's or the tool's folder, and adds it to the bundle for the guest's in-memory file system.
+import { dirname, extname, resolve } from "node:path";
+import { isInside } from "../locate/contained-file.ts";
+import { type DataReference, findDataReferences } from "./data-references.ts";
 
 /** Maximum bytes and files of a folder that is bundled as a whole, because the code computes which file it reads. */
 const MAX_FOLDER_BYTES = 12 * 1024 * 1024;
 const MAX_FOLDER_FILES = 2_000;
-/** Extensions of code and documentation, which are not data. */
+/** The same for the folder of a whole package or tool, which also contains files that the code does not read, and for all of these together. */
+const MAX_ROOT_BYTES = 1024 * 1024;
+const MAX_ROOT_FILES = 200;
+const MAX_ALL_ROOTS_BYTES = 4 * 1024 * 1024;
+/** Extensions of code and documentation. Such a file is bundled only if the code names it. */
 const NON_DATA_EXTENSIONS = new Set([
   ".js",
   ".mjs",
@@ -22,97 +25,12 @@ const NON_DATA_EXTENSIONS = new Set([
   ".node",
   ".md",
 ]);
-
-/** A path that code builds from its own location. */
-export interface DataReference {
-  /** Relative to the module's folder. */
-  readonly path: string;
-  /** True if the code appends a part that is known only at run time. */
-  readonly isPrefix: boolean;
-  /** True if the code reads this very file, also where it is code: uglify-js evaluates the text of its own modules. */
-  readonly isExact?: true;
-}
+/** Files and folders of a package that are not for the code that runs. */
+const NOT_FOR_RUNTIME =
+  /^(?:\.|node_modules$|(?:tests?|__tests__|docs?|examples?|benchmarks?|coverage)$|licen[cs]e|changelog|notice)/i;
 
 /** Pattern of a string literal without substitutions. \x60 is the backtick. */
 const STRING = String.raw`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\x60[^\x60\\$]*\x60`;
-const unquote = (literal: string): string => literal.slice(1, -1).replace(/\\(.)/g, "$1");
-
-/** Matches variables that hold the module's folder, as ES modules declare them. */
-const FOLDER_VARIABLE =
-  /\b(?:const|let|var)\s+([\w$]+)\s*=[^;\n]{0,200}?dirname\(\s*[\w$.]*fileURLToPath\(\s*import\.meta\.url\s*\)\s*\)/g;
-const REQUIRE_VARIABLE = /\b([\w$]+)\s*=\s*[\w$.]*createRequire\(/g;
-
-function* findAdded(text: string, folder: string): Generator<DataReference> {
-  // __dirname + "/data/x" and __dirname + "/data/" + name
-  for (const match of text.matchAll(new RegExp(`${folder}\\s*\\+\\s*(${STRING})(\\s*\\+)?`, "g")))
-    yield { path: unquote(match[1] ?? ""), isPrefix: match[2] !== undefined };
-  // `${__dirname}/data/x`
-  for (const match of text.matchAll(new RegExp(`\\$\\{\\s*${folder}\\s*\\}([^\`$\\\\]*)(\\$\\{)?`, "g")))
-    yield { path: match[1] ?? "", isPrefix: match[2] !== undefined };
-  // join(__dirname, "..", "data", name)
-  for (const match of text.matchAll(new RegExp(`${folder}((?:\\s*,\\s*(?:${STRING}))+)\\s*(,)?`, "g"))) {
-    const parts = [...(match[1] ?? "").matchAll(new RegExp(STRING, "g"))].map(([literal]) => unquote(literal));
-    yield { path: parts.join("/"), isPrefix: match[2] !== undefined };
-  }
-}
-
-/** Finds a literal that is the fallback of a path argument: `resolve(__dirname, process.env.DATA || "../data")`. */
-function* findDefaults(text: string, folder: string): Generator<DataReference> {
-  for (const match of text.matchAll(
-    new RegExp(`${folder}\\s*,\\s*[\\w$.|?\\s]{1,200}(?:\\|\\||\\?\\?)\\s*(${STRING})`, "g"),
-  ))
-    yield { path: unquote(match[1] ?? ""), isPrefix: false };
-}
-
-const READS_FILES = /\breadFile(?:Sync)?\b/;
-
-/** Finds what `require.resolve()` names, in a module that reads files. */
-function* findResolved(text: string): Generator<DataReference> {
-  if (!READS_FILES.test(text)) return;
-  for (const match of text.matchAll(new RegExp(`\\brequire\\.resolve\\(\\s*(${STRING})\\s*\\)`, "g"))) {
-    const path = unquote(match[1] ?? "");
-    if (/^\.\.?\//.test(path)) yield { path, isPrefix: false, isExact: true };
-  }
-}
-
-/** What Rollup writes for `import.meta.url` in a CommonJS module. */
-const COMMON_JS_URL = String.raw`\(*\s*typeof document\s*===?\s*["']undefined["']`;
-
-/** Finds what `new URL()` names, relative to the module. */
-function* findUrls(text: string): Generator<DataReference> {
-  const base = `(?:import\\.meta\\.url\\s*\\)|${COMMON_JS_URL})`;
-  for (const match of text.matchAll(new RegExp(`new\\s+URL\\(\\s*(${STRING})\\s*,\\s*${base}`, "g")))
-    yield { path: unquote(match[1] ?? ""), isPrefix: false };
-}
-
-/** Finds the WebAssembly module that Emscripten's code reads from its own folder. */
-function* findWasm(text: string): Generator<DataReference> {
-  const pattern = new RegExp(`\\b(?:wasmBinaryFile\\s*=\\s*|locateFile\\(\\s*)(${STRING})`, "g");
-  for (const match of text.matchAll(pattern)) {
-    const path = unquote(match[1] ?? "");
-    if (/^[\w.-]+\.wasm$/.test(path)) yield { path, isPrefix: false };
-  }
-}
-
-/** Returns the data files that the text of a module names. */
-export function findDataReferences(text: string): readonly DataReference[] {
-  const variables = [...text.matchAll(FOLDER_VARIABLE)].map(([, name = ""]) => name.replaceAll("$", "\\$"));
-  const found = [
-    "\\b__dirname",
-    "\\bimport\\.meta\\.dirname",
-    ...variables.map((name) => `(?<![\\w$.])${name}`),
-  ].flatMap((folder) => [...findAdded(text, folder), ...findDefaults(text, folder)]);
-  found.push(...findUrls(text), ...findWasm(text));
-  const requires = [...text.matchAll(REQUIRE_VARIABLE)].map(([, name = ""]) => name.replaceAll("$", "\\$"));
-  for (const name of [...requires, "createRequire\\(\\s*import\\.meta\\.url\\s*\\)"]) {
-    for (const match of text.matchAll(new RegExp(`${name}\\(\\s*(${STRING})\\s*\\)`, "g"))) {
-      const path = unquote(match[1] ?? "");
-      if (/^\.\.?\/.*\.json$/.test(path)) found.push({ path, isPrefix: false });
-    }
-  }
-  found.push(...findResolved(text));
-  return found;
-}
 
 /** Matches `const load = createRequire(import.meta.url)` and the CommonJS output of bundlers for it. */
 const OWN_REQUIRE =
@@ -132,31 +50,39 @@ export function bundleOwnRequire(text: string): string {
   return used.replace(call, (_, literal: string) => `require(${literal})`);
 }
 
-function filesIn(folder: string, maxFiles: number): readonly string[] {
-  const files: string[] = [];
-  for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
-    const path = join(entry.parentPath, entry.name);
-    if (!entry.isFile() || NON_DATA_EXTENSIONS.has(extname(entry.name)) || path.includes(`${folder}/node_modules/`))
-      continue;
-    files.push(path);
-    if (files.length > maxFiles) return [];
-  }
-  return files.sort();
-}
-
 export interface DataFile {
   /** Path in the guest's file system. */
   readonly path: string;
   readonly contents: Buffer;
 }
 
+/** The package or the tool that a module belongs to, and how its files are read. Paths are absolute. */
+export interface DataOwner {
+  /** Real path of its folder. */
+  readonly folder: string;
+  /** Returns the path in the guest's file system. */
+  guestPath(path: string): string | undefined;
+  /** Returns undefined if there is no such file, or if it may not be read. */
+  read(path: string): Buffer | undefined;
+  isFolder(path: string): boolean;
+  /** Lists all files below a folder that are not code, with their total size. Returns undefined if there are more than `maxFiles`. */
+  list(folder: string, maxFiles: number, isWanted: (name: string) => boolean): FolderFiles | undefined;
+}
+
+export interface FolderFiles {
+  readonly paths: readonly string[];
+  readonly bytes: number;
+}
+
 export class DataFiles {
-  readonly #store: PackageStore;
   readonly #files = new Map<string, DataFile>();
   readonly #folders = new Set<string>();
+  readonly #whole = new Set<string>();
+  #rootBytesLeft: number;
 
-  constructor(store: PackageStore) {
-    this.#store = store;
+  /** @param spareBytes what may be bundled in addition to the code; folders of whole packages are left out beyond that */
+  constructor(spareBytes: number) {
+    this.#rootBytesLeft = Math.min(MAX_ALL_ROOTS_BYTES, spareBytes);
   }
 
   get files(): readonly DataFile[] {
@@ -173,44 +99,51 @@ export class DataFiles {
   }
 
   /**
-   * Adds the data files that one module of a package names.
+   * Adds the data files that one module of a package or a tool names.
+   * @param module absolute path
+   * @param text JavaScript
    * @throws {BuildIssueError} when the files exceed a limit
    */
-  add(module: string, text: string): void {
-    const root = this.#store.packageOf(module)?.folder;
-    const guestPath = this.#store.guestPath(dirname(module));
-    if (root === undefined || guestPath === undefined) return;
-    const references = findDataReferences(text);
+  add(owner: DataOwner, module: string, text: string): void {
+    const guestPath = owner.guestPath(dirname(module));
+    if (guestPath === undefined) return;
+    const references = findDataReferences(text, module);
     if (references.length > 0) this.#folders.add(guestPath);
-    for (const { path, isPrefix, isExact } of references) {
-      if (path.includes("\0")) continue;
-      const target = resolve(dirname(module), path.startsWith("/") ? `.${path}` : path);
-      // A path that leaves the package is not bundled.
-      if (!isInside(root, target)) continue;
-      if (isExact) this.#addFile(root, target, true);
-      else if (isDirectory(target)) this.#addFolder(root, target);
-      else if (isPrefix) this.#addFolder(root, dirname(target));
-      else this.#addFile(root, target);
-    }
+    for (const reference of references) this.#addReference(owner, reference);
   }
 
-  #addFile(root: string, path: string, mayBeCode = false): void {
+  #addReference(owner: DataOwner, { path, isPrefix, isExact }: DataReference): void {
+    const target = resolve(path);
+    // A path that leaves the package or the tool is not bundled.
+    if (path.includes("\0") || !isInside(owner.folder, target)) return;
+    if (owner.isFolder(target)) this.#addFolder(owner, target);
+    else if (isPrefix) this.#addFolder(owner, dirname(target));
+    else this.#addFile(owner, target, isExact);
+  }
+
+  #addFile(owner: DataOwner, path: string, mayBeCode = false): void {
     if (this.#files.has(path) || (!mayBeCode && NON_DATA_EXTENSIONS.has(extname(path)))) return;
-    const contents = this.#store.loadData(root, path);
-    const guestPath = this.#store.guestPath(path);
+    const contents = owner.read(path);
+    const guestPath = owner.guestPath(path);
     if (contents !== undefined && guestPath !== undefined) this.#files.set(path, { path: guestPath, contents });
   }
 
-  /** Adds all files of a folder unless they are too large. The package's root is skipped, because it contains the code. */
-  #addFolder(root: string, folder: string): void {
-    if (folder === root || !isDirectory(folder)) return;
-    // A link in a package could lead anywhere on the host.
-    const realPath = realPathOf(folder);
-    if (realPath === undefined || !isInside(root, realPath)) return;
-    const files = filesIn(realPath, MAX_FOLDER_FILES);
-    const bytes = files.reduce((sum, file) => sum + (lstatSync(file, { throwIfNoEntry: false })?.size ?? 0), 0);
-    if (bytes > MAX_FOLDER_BYTES) return;
-    for (const file of files) this.#addFile(root, file);
+  /** Adds the data files of a folder unless they are too large. A folder that was added adds nothing again. */
+  #addFolder(owner: DataOwner, folder: string): void {
+    const guestPath = owner.guestPath(folder);
+    if (guestPath === undefined || this.#whole.has(guestPath) || !isInside(owner.folder, folder)) return;
+    this.#whole.add(guestPath);
+    const isRoot = resolve(folder) === owner.folder;
+    const isWanted = (name: string) =>
+      !(isRoot && NOT_FOR_RUNTIME.test(name)) && !NON_DATA_EXTENSIONS.has(extname(name));
+    const files = owner.list(folder, isRoot ? MAX_ROOT_FILES : MAX_FOLDER_FILES, isWanted);
+    if (
+      files === undefined ||
+      files.bytes > (isRoot ? Math.min(MAX_ROOT_BYTES, this.#rootBytesLeft) : MAX_FOLDER_BYTES)
+    )
+      return;
+    if (isRoot) this.#rootBytesLeft -= files.bytes;
+    for (const file of files.paths) this.#addFile(owner, file);
   }
 }
 

@@ -11,6 +11,8 @@ export interface LocationNames {
   readonly url: string;
   /** Replaces `require.resolve`. */
   readonly resolve: string;
+  /** Replaces `import.meta.resolve`. */
+  readonly resolveUrl: string;
 }
 
 export const locationNames = (suffix: string): LocationNames => ({
@@ -18,16 +20,18 @@ export const locationNames = (suffix: string): LocationNames => ({
   file: `__glovebox_filename_${suffix}`,
   url: `__glovebox_url_${suffix}`,
   resolve: `__glovebox_resolve_${suffix}`,
+  resolveUrl: `__glovebox_meta_resolve_${suffix}`,
 });
 
 /** Returns the `define` option that replaces locations by these names. Only packages have `require.resolve`. */
-export const defineLocations = ({ folder, file, url, resolve }: LocationNames, isLink: boolean) => ({
+export const defineLocations = ({ folder, file, url, resolve, resolveUrl }: LocationNames, isLink: boolean) => ({
   ...(isLink ? { "require.resolve": resolve } : {}),
   __dirname: folder,
   __filename: file,
   "import.meta.dirname": folder,
   "import.meta.filename": file,
   "import.meta.url": url,
+  "import.meta.resolve": resolveUrl,
 });
 
 const MENTIONS_LOCATION = /\b__(?:dirname|filename)\b|\bimport\s*\.\s*meta\b|\brequire\s*\.\s*resolve\b/;
@@ -37,6 +41,10 @@ export const mentionsLocation = (text: string): boolean => MENTIONS_LOCATION.tes
 const resolveText = (folder: string): string =>
   `(id)=>{if(/^\\.\\.?\\//.test(id))return ${folder}+"/"+id;throw Object.assign(new Error("Cannot find module '"+id+"'"),{code:"MODULE_NOT_FOUND"});}`;
 
+/** `import.meta.resolve` of a URL, a built-in or a relative path returns a URL without checking that a file exists. */
+const resolveUrlText = (url: string): string =>
+  `(id)=>{id=String(id);if(/^(?:\\.{0,2}\\/|[a-z][a-z0-9+.-]*:)/i.test(id))return new URL(id,${url}).href;throw Object.assign(new Error("Cannot find package '"+id+"'"),{code:"ERR_MODULE_NOT_FOUND"});}`;
+
 /** Declares the names for a file at this guest path. */
 export function locationsText(names: LocationNames, path: string): string {
   const values = [
@@ -44,6 +52,7 @@ export function locationsText(names: LocationNames, path: string): string {
     [names.file, JSON.stringify(path)],
     [names.url, JSON.stringify(`file://${encodeURI(path).replace(/[?#]/g, encodeURIComponent)}`)],
     [names.resolve, resolveText(names.folder)],
+    [names.resolveUrl, resolveUrlText(names.url)],
   ];
   return `var ${values.map(([name, value]) => `${name}=${value}`).join(",")};`;
 }

@@ -32,6 +32,26 @@ export class ToolFiles {
     return undefined;
   }
 
+  /**
+   * Reads a data file of a tool's folder. Returns undefined if there is none, or if the tool may not have it.
+   * @throws {BuildIssueError} when it exceeds a limit
+   */
+  loadData(path: string): Buffer | undefined {
+    const text = this.#texts.get(path);
+    if (text !== undefined) return Buffer.from(text);
+    if (this.#location.kind === "memory" || toolPathIssue(path) !== undefined) return undefined;
+    const { folder } = this.#location;
+    const read = readContainedFile([folder], join(folder, path), this.#fileManifest.bytesLeft("tool"));
+    if (read.kind === "absent") this.#fileManifest.recordAbsent(join(folder, path));
+    if (read.kind === "too-large") this.#fileManifest.count("tool", read.size);
+    if (read.kind !== "file") return undefined;
+    // A link must not lead to a hidden file.
+    if (toolPathIssue(relative(folder, read.file.realPath).split(sep).join("/")) !== undefined) return undefined;
+    this.#fileManifest.count("tool", read.file.contents.length);
+    this.#fileManifest.record("tool", read.file);
+    return read.file.contents;
+  }
+
   #takeAll(files: { readonly [path: string]: string }): void {
     for (const [path, text] of Object.entries(files)) {
       this.#fileManifest.count("tool", Buffer.byteLength(text));

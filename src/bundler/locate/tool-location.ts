@@ -77,7 +77,7 @@ function locateFolder(folder: string): FilesAndEntry {
   for (const entry of ENTRY_NAMES) {
     const path = join(folder, entry);
     if (statSync(path, { throwIfNoEntry: false })?.isFile())
-      return { files: { kind: "folder", folder }, entry, absent };
+      return { files: { kind: "folder", folder, isWhole: true }, entry, absent };
     absent.push(path);
   }
   throw createBundleError(`The folder ${JSON.stringify(basename(folder))} has no entry`, ENTRY_HINT);

@@ -13,7 +13,13 @@ import type {
 import { findBuiltin, NODE_BUILTINS } from "../../sandbox/contract/node-builtins.ts";
 import { BuildIssueError, type BuildRequest } from "../compile/build-messages.ts";
 import { bundleOwnRequire } from "../compile/data-files.ts";
-import { declareLocations, type LocationNames, locationsText, mentionsLocation } from "../compile/module-location.ts";
+import {
+  declareLocations,
+  type LocationNames,
+  locationsText,
+  mentionsLocation,
+  TOOL_FOLDER,
+} from "../compile/module-location.ts";
 import { rewriteNamespaceImports } from "../compile/namespace-imports.ts";
 import type { TextFacts } from "../compile/text-facts.ts";
 import type { UnresolvedImports } from "../compile/unresolved-imports.ts";
@@ -295,8 +301,15 @@ class ImportPolicy {
         }
       );
     }
-    const code = phase === "link" ? await this.#rewriteNamespaces(text) : text;
+    const code = phase === "link" ? this.#locateToolFile(args.path, await this.#rewriteNamespaces(text)) : text;
     return { contents: code + NO_SOURCE_MAP, loader, ...this.#resolveDirOf(text, phase, store) };
+  }
+
+  /** Declares the location of a tool's file. The bundle itself declares that of the entry. */
+  #locateToolFile(path: string, text: string): string {
+    const { request, locations } = this.#options;
+    if (path === request.entry || !mentionsLocation(text)) return text;
+    return declareLocations(text, locationsText(locations, `${TOOL_FOLDER}/${path}`));
   }
 
   /** Returns the module behind a specifier that `#rewriteNamespaces` has written. The scan rejects such a specifier in a tool's own text. */
