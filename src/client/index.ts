@@ -1,12 +1,12 @@
 // "glovebox/client": a client of the server's HTTP API. Uses fetch only, so that it runs in Node, Deno, Bun and browsers.
 /// <reference types="node" preserve="true" />
-import { segment } from "./check-arguments.ts";
+import { segment } from "./requests/check-arguments.ts";
+import { ApiTransport, type ClientOptions } from "./requests/transport.ts";
 import { TenantClient } from "./tenant-client.ts";
-import { ApiTransport, type ClientOptions } from "./transport.ts";
 import type { Executor, Fleet, Tenant } from "./types.ts";
 
+export { ApiError, type ClientOptions, type RequestOptions } from "./requests/transport.ts";
 export { TenantClient } from "./tenant-client.ts";
-export { ApiError, type ClientOptions, type RequestOptions } from "./transport.ts";
 export type {
   ApiKey,
   Approval,

@@ -1,6 +1,6 @@
 // The methods of the client that concern one tenant, each of which is one route of the HTTP API.
-import { checkKind, checkOptions, numberSegment, segment } from "./check-arguments.ts";
-import type { ApiTransport } from "./transport.ts";
+import { checkKind, checkOptions, numberSegment, segment } from "./requests/check-arguments.ts";
+import type { ApiTransport } from "./requests/transport.ts";
 import type {
   ApiKey,
   Approval,

@@ -17,12 +17,12 @@ import {
 import { aliveSubject, controlSubject, executorSubject } from "../host/fleet/protocol/subjects.ts";
 import { decodeFrame, encodeFrame, FLEET_PROTOCOL_VERSION } from "../host/fleet/protocol/wire.ts";
 import type { WorkerPool } from "../host/workers/worker-pool.ts";
-import type { CallCode, CodeStore } from "./call-code.ts";
-import { CallOutbox } from "./call-outbox.ts";
-import { HostedCall } from "./hosted-call.ts";
-import { type JobParts, ToolProfiles, toJob } from "./hosted-job.ts";
-import { type HostedSession, HostedSessions } from "./hosted-sessions.ts";
-import { WaitingCalls } from "./waiting-calls.ts";
+import { CallOutbox } from "./calls/call-outbox.ts";
+import { HostedCall } from "./calls/hosted-call.ts";
+import { type JobParts, ToolProfiles, toJob } from "./calls/hosted-job.ts";
+import { type HostedSession, HostedSessions } from "./calls/hosted-sessions.ts";
+import { WaitingCalls } from "./calls/waiting-calls.ts";
+import type { CallCode, CodeStore } from "./code/call-code.ts";
 
 export interface ExecutorServiceOptions {
   readonly id: string;

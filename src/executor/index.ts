@@ -27,8 +27,8 @@ import { ProcessStarter } from "../host/workers/spawn/process-starter.ts";
 import { startWorkers } from "../host/workers/start-workers.ts";
 import { ToolError, unavailable } from "../sandbox/contract/errors.ts";
 import { strictObject } from "../sandbox/contract/plain-object.ts";
-import { CodeStore } from "./call-code.ts";
-import { ExecutorPython } from "./executor-python.ts";
+import { CodeStore } from "./code/call-code.ts";
+import { ExecutorPython } from "./code/executor-python.ts";
 import { ExecutorService } from "./executor-service.ts";
 
 /** Default number of slots. Calls that wait for the host hold a slot, so there are more than cores. */

@@ -10,7 +10,7 @@ const cache = (path: string): string => root(`node_modules/.cache/glovebox/${pat
 
 /** Where the configurations of Vite put what they build. */
 export const CONSOLE_FOLDERS = { console: cache("console"), trace: cache("trace") } as const;
-const CONFIGS = ["src/console/vite.config.ts", "src/console/trace/vite.config.ts"] as const;
+const CONFIGS = ["src/console/build/vite.config.ts", "src/console/trace/vite.config.ts"] as const;
 
 /** Returns a hash that changes with every file that a build reads. */
 export function stateOfSources(): string {

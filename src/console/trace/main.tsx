@@ -8,7 +8,7 @@ import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
 import { Timeline, type TimelineUsage } from "../parts/timeline.tsx";
 import { formatBytes, formatMs, formatUtc } from "../state/format.ts";
-import "../style.css";
+import "../assets/style.css";
 
 interface TraceResult {
   readonly toolName: string;

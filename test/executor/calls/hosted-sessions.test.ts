@@ -1,8 +1,8 @@
 // The sessions on an executor: a call finds its isolate only in the session that it names, and sessions that nobody holds end.
 import { beforeEach, expect, test } from "vitest";
-import { type HostedSession, HostedSessions } from "../../src/executor/hosted-sessions.ts";
-import { MAX_FLEET_SESSIONS, type RunMessage } from "../../src/host/fleet/protocol/messages.ts";
-import type { SessionPlacement } from "../../src/host/workers/pool-job.ts";
+import { type HostedSession, HostedSessions } from "../../../src/executor/calls/hosted-sessions.ts";
+import { MAX_FLEET_SESSIONS, type RunMessage } from "../../../src/host/fleet/protocol/messages.ts";
+import type { SessionPlacement } from "../../../src/host/workers/pool-job.ts";
 
 let now = 0;
 let ended: SessionPlacement[] = [];

@@ -1,14 +1,14 @@
 // The Python of an executor: finds out whether this machine has it, and prepares processes with the packages of each
 // control plane. Snapshots and code caches are made here and used here only.
-import type { SandboxArtifacts } from "../bundler/artifacts/sandbox-artifacts.ts";
-import type { BundleCache } from "../bundler/cache/bundle-cache.ts";
-import { loadPythonAssets } from "../bundler/python/python-assets.ts";
-import { pyodideFolder } from "../bundler/python/python-runtime.ts";
-import { loadPythonFiles, type PythonFiles } from "../host/python/load-runtime.ts";
-import { unpackWheels } from "../host/python/wheels.ts";
-import { setBounded } from "../host/util/bounded-map.ts";
-import type { PythonSources } from "../host/workers/python-setup.ts";
-import type { WorkerPool } from "../host/workers/worker-pool.ts";
+import type { SandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
+import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
+import { loadPythonAssets } from "../../bundler/python/python-assets.ts";
+import { pyodideFolder } from "../../bundler/python/python-runtime.ts";
+import { loadPythonFiles, type PythonFiles } from "../../host/python/load-runtime.ts";
+import { unpackWheels } from "../../host/python/wheels.ts";
+import { setBounded } from "../../host/util/bounded-map.ts";
+import type { PythonSources } from "../../host/workers/python-setup.ts";
+import type { WorkerPool } from "../../host/workers/worker-pool.ts";
 
 export interface ExecutorPythonOptions {
   readonly artifacts: SandboxArtifacts;

@@ -1,10 +1,10 @@
 // The code of the calls of an executor: bundles of JavaScript tools, and sources and packages of Python tools. Each is read
 // from the control plane of a call by its hash, and kept until the last tenant that has used it is deleted.
 import { join } from "node:path";
-import { hashOf, ObjectError } from "../host/fleet/objects/object-offers.ts";
-import type { ObjectRef, RunMessage } from "../host/fleet/protocol/messages.ts";
-import type { PythonSources } from "../host/workers/python-setup.ts";
-import type { SentBundle } from "../host/workers/worker-job.ts";
+import { hashOf, ObjectError } from "../../host/fleet/objects/object-offers.ts";
+import type { ObjectRef, RunMessage } from "../../host/fleet/protocol/messages.ts";
+import type { PythonSources } from "../../host/workers/python-setup.ts";
+import type { SentBundle } from "../../host/workers/worker-job.ts";
 import { BundleStore, parseBundle } from "./bundle-store.ts";
 import type { ExecutorPython, PackagesRef } from "./executor-python.ts";
 import { ObjectStore } from "./object-store.ts";

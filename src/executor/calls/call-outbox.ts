@@ -1,10 +1,10 @@
 // Sends the messages of calls to their control planes: in order for each call, and numbered. Large ones are offered as
 // objects, one of a call at a time.
-import type { FleetConnection } from "../host/fleet/connection.ts";
-import { describeObject } from "../host/fleet/objects/object-offers.ts";
-import { OrderedTasks } from "../host/fleet/ordered-tasks.ts";
-import { carriedBytes, MAX_DIRECT_BYTES } from "../host/fleet/protocol/messages.ts";
-import { encodeFrame } from "../host/fleet/protocol/wire.ts";
+import type { FleetConnection } from "../../host/fleet/connection.ts";
+import { describeObject } from "../../host/fleet/objects/object-offers.ts";
+import { OrderedTasks } from "../../host/fleet/ordered-tasks.ts";
+import { carriedBytes, MAX_DIRECT_BYTES } from "../../host/fleet/protocol/messages.ts";
+import { encodeFrame } from "../../host/fleet/protocol/wire.ts";
 import { BROKEN_REPORT, type CallReport, type HostedCall } from "./hosted-call.ts";
 
 export interface CallOutboxParts {

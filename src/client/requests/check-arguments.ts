@@ -1,6 +1,6 @@
 // Checks what callers pass to the client before it sends a request. A misspelled option or a promise would otherwise have no effect, and an
 // empty segment or ".." would make the path that of another resource. The server checks the fields of a body.
-import { describeKind, isPlainObject } from "../sandbox/contract/value-kind.ts";
+import { describeKind, isPlainObject } from "../../sandbox/contract/value-kind.ts";
 
 const KINDS = {
   "a string that is not empty": (value) => typeof value === "string" && value !== "",

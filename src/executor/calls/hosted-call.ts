@@ -1,17 +1,17 @@
 // One call on an executor: runs it in the worker pool, and sends its events to the control plane that it came from.
 
-import { ObjectOffers } from "../host/fleet/objects/object-offers.ts";
+import { ObjectOffers } from "../../host/fleet/objects/object-offers.ts";
 import {
   type ExecutorCallMessage,
   MAX_AGE_MS,
   type RejectionReason,
   type RunMessage,
-} from "../host/fleet/protocol/messages.ts";
-import type { CallListener, CallLossReason, CapabilityRequest } from "../host/workers/open-call.ts";
-import type { Ticket } from "../host/workers/pool-job.ts";
-import { monotonicMs } from "../sandbox/contract/monotonic-time.ts";
-import type { LogLevel } from "../sandbox/protocol/message-fields.ts";
-import type { EndedMessage, WorkerMessage } from "../sandbox/protocol/worker-messages.ts";
+} from "../../host/fleet/protocol/messages.ts";
+import type { CallListener, CallLossReason, CapabilityRequest } from "../../host/workers/open-call.ts";
+import type { Ticket } from "../../host/workers/pool-job.ts";
+import { monotonicMs } from "../../sandbox/contract/monotonic-time.ts";
+import type { LogLevel } from "../../sandbox/protocol/message-fields.ts";
+import type { EndedMessage, WorkerMessage } from "../../sandbox/protocol/worker-messages.ts";
 import type { HostedSession } from "./hosted-sessions.ts";
 
 type Unnumbered<Message> = Message extends unknown ? Omit<Message, "token" | "n"> : never;

@@ -1,9 +1,9 @@
 // The objects of one kind that an executor keeps: read from a control plane by hash, checked, and kept in memory and on
 // disk, until the last tenant that has used one is deleted.
-import { ArtifactOwners, tenantOwner } from "../bundler/cache/artifact-owners.ts";
-import { DiskCache } from "../bundler/cache/disk-cache.ts";
-import { hashOf } from "../host/fleet/objects/object-offers.ts";
-import type { ObjectRef } from "../host/fleet/protocol/messages.ts";
+import { ArtifactOwners, tenantOwner } from "../../bundler/cache/artifact-owners.ts";
+import { DiskCache } from "../../bundler/cache/disk-cache.ts";
+import { hashOf } from "../../host/fleet/objects/object-offers.ts";
+import type { ObjectRef } from "../../host/fleet/protocol/messages.ts";
 
 export interface ObjectStoreOptions {
   /** Folder of the objects on disk. */

@@ -1,10 +1,10 @@
 // The messages of a call on an executor: each state is reported once, with the message that is sent next.
 import { describe, expect, test, vi } from "vitest";
-import { type CallReport, HostedCall } from "../../src/executor/hosted-call.ts";
-import { type Waiting, WaitingCalls } from "../../src/executor/waiting-calls.ts";
-import type { RunMessage } from "../../src/host/fleet/protocol/messages.ts";
-import type { Ticket } from "../../src/host/workers/pool-job.ts";
-import type { EndedMessage } from "../../src/sandbox/protocol/worker-messages.ts";
+import { type CallReport, HostedCall } from "../../../src/executor/calls/hosted-call.ts";
+import { type Waiting, WaitingCalls } from "../../../src/executor/calls/waiting-calls.ts";
+import type { RunMessage } from "../../../src/host/fleet/protocol/messages.ts";
+import type { Ticket } from "../../../src/host/workers/pool-job.ts";
+import type { EndedMessage } from "../../../src/sandbox/protocol/worker-messages.ts";
 
 const RUN = { token: "t", control: "c", isNested: false } as RunMessage;
 const USAGE = { cpuMs: 1, heapBytes: 1, startMs: 1, executeMs: 1, logsDropped: 0 };

@@ -3,11 +3,11 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { type BundleRef, BundleStore } from "../../src/executor/bundle-store.ts";
-import { ObjectStore } from "../../src/executor/object-store.ts";
-import { hashOf } from "../../src/host/fleet/objects/object-offers.ts";
-import type { ObjectRef } from "../../src/host/fleet/protocol/messages.ts";
-import { pack } from "../../src/sandbox/protocol/length-prefixed.ts";
+import { type BundleRef, BundleStore } from "../../../src/executor/code/bundle-store.ts";
+import { ObjectStore } from "../../../src/executor/code/object-store.ts";
+import { hashOf } from "../../../src/host/fleet/objects/object-offers.ts";
+import type { ObjectRef } from "../../../src/host/fleet/protocol/messages.ts";
+import { pack } from "../../../src/sandbox/protocol/length-prefixed.ts";
 
 async function openFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "glovebox-bundles-"));

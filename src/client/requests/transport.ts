@@ -1,6 +1,7 @@
 // Sends the requests of the client: authorization, repetition after a failure, pages of lists, and server-sent events.
+
+import type { CallEvent } from "../types.ts";
 import { checkKind, checkOptions, invalid, toJsonText } from "./check-arguments.ts";
-import type { CallEvent } from "./types.ts";
 
 /** The response of the server to a request that failed. */
 export class ApiError extends Error {

@@ -1,13 +1,13 @@
 // Converts the message of a control plane to a job of the worker pool.
 
-import type { RunMessage } from "../host/fleet/protocol/messages.ts";
-import type { CallListener } from "../host/workers/open-call.ts";
-import type { Job } from "../host/workers/pool-job.ts";
-import { WorkerToolProfileSchema } from "../sandbox/protocol/host-message-schemas.ts";
-import type { WorkerToolProfile } from "../sandbox/protocol/host-messages.ts";
-import { TurnsSchema } from "../sandbox/protocol/turn-schemas.ts";
-import type { Turn } from "../sandbox/protocol/turns.ts";
-import type { CallCode } from "./call-code.ts";
+import type { RunMessage } from "../../host/fleet/protocol/messages.ts";
+import type { CallListener } from "../../host/workers/open-call.ts";
+import type { Job } from "../../host/workers/pool-job.ts";
+import { WorkerToolProfileSchema } from "../../sandbox/protocol/host-message-schemas.ts";
+import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
+import { TurnsSchema } from "../../sandbox/protocol/turn-schemas.ts";
+import type { Turn } from "../../sandbox/protocol/turns.ts";
+import type { CallCode } from "../code/call-code.ts";
 import type { HostedSession } from "./hosted-sessions.ts";
 
 /** The parts of a `run` message. */

@@ -5,8 +5,8 @@ import {
   type RejectionReason,
   type RunMessage,
   type SessionEnding,
-} from "../host/fleet/protocol/messages.ts";
-import type { SessionLoss, SessionPlacement } from "../host/workers/pool-job.ts";
+} from "../../host/fleet/protocol/messages.ts";
+import type { SessionLoss, SessionPlacement } from "../../host/workers/pool-job.ts";
 
 export interface HostedSessionsParts {
   /** Disposes the isolate of a session. */
