@@ -79,7 +79,7 @@ const resume = (router: ToolRouter, state: unknown, options: object = {}): Promi
   } as AgentRunOptions);
 
 describe("a pause", () => {
-  test("precedes a marked call; the other calls of its turn run", async () => {
+  test("precedes a call that needs approval; the other calls of its turn run", async () => {
     const { router, ran } = makeRouter();
     const { approvalRequests, state, messages } = await pause(router);
     expect(ran).toEqual(['read {"id":1}']);
@@ -94,7 +94,7 @@ describe("a pause", () => {
     });
   });
 
-  test("is announced by events before the outcome", async () => {
+  test("sends its events before the outcome", async () => {
     const { router } = makeRouter();
     const { model } = scriptModel(says(call("x", "remove")));
     const types: string[] = [];
@@ -126,7 +126,7 @@ describe("a pause", () => {
     ["annotations", "destructive", { read: { readOnlyHint: true }, remove: { destructiveHint: true } }, ["x"]],
     ["harmless annotations", "destructive", { read: { readOnlyHint: true }, remove: { destructiveHint: false } }, []],
   ];
-  test.for(rules)("by %s", async ([, needsApproval, annotations, expected]) => {
+  test.for(rules)("is decided by %s", async ([, needsApproval, annotations, expected]) => {
     const { router } = makeRouter(annotations);
     const { model } = scriptModel(says(call("r", "read", { id: 1 }), call("x", "remove", { id: 1 })), says("ok"));
     const outcome = await loop.run({ model, router, messages: [USER], needsApproval });
@@ -156,7 +156,7 @@ describe("a pause", () => {
     });
   });
 
-  test("does not occur if the run was cancelled meanwhile", async () => {
+  test("does not occur if the run was cancelled in the meantime", async () => {
     const { router, ran } = makeRouter();
     const stop = new AbortController();
     const { model } = scriptModel(says(call("x", "remove")));
@@ -210,7 +210,7 @@ describe("resuming", () => {
     expect(checkConversation(end.messages)).toEqual([]);
   });
 
-  test("is rejected a second time with any claim store, unless the host allows it", async () => {
+  test("rejects a second resume with any idempotency store, unless the host allows it", async () => {
     const folder = await mkdtemp(join(tmpdir(), "claims-"));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     for (const idempotencyStore of [

@@ -119,7 +119,7 @@ const failure = (message: string, words: string, code: string): Failed => ({
   keys: ["code"],
 });
 
-test.for([25, 6_667])("fetch fails with a reason: port %i is blocked by the Fetch standard", async (port) => {
+test.for([25, 6_667])("fetch names the reason if the Fetch standard blocks port %i", async (port) => {
   const words = `port ${port} is blocked by the Fetch standard`;
   const blocked = {
     ...{ name: "TypeError", message: `fetch failed: ${words}`, code: null, cause: words },
@@ -131,8 +131,8 @@ test.for([25, 6_667])("fetch fails with a reason: port %i is blocked by the Fetc
   expect(await failureOf(`http://denied.test:${port}/`)).toEqual(blocked);
 });
 
-describe("fetch fails with a reason: the connection", () => {
-  test("a port without a listener", async () => {
+describe("fetch names the reason of a failed connection", () => {
+  test("reports that nothing listens on the port", async () => {
     const port = await closedPort();
     const refused = failure("fetch failed", "connection refused", "ECONNREFUSED");
     expect(await failureOf(`http://127.0.0.1:${port}/`)).toEqual(refused);
@@ -142,7 +142,7 @@ describe("fetch fails with a reason: the connection", () => {
     expect(await failureOf(`http://secure.test:${port}/`, { step: "stream" })).toEqual(refused);
   });
 
-  test("a connection that is reset, or closed, before the response", async () => {
+  test("reports a connection that is reset or closed before the response", async () => {
     const reset = await raw((socket) => void socket.resetAndDestroy());
     expect(await failureOf(`http://127.0.0.1:${reset}/`)).toEqual(
       failure("fetch failed", "connection reset", "ECONNRESET"),
@@ -153,7 +153,7 @@ describe("fetch fails with a reason: the connection", () => {
     );
   });
 
-  test("a response that is not HTTP", async () => {
+  test("reports a response that is not HTTP", async () => {
     for (const answer of ["this is no HTTP\r\n\r\n", "HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\nhi"]) {
       const port = await raw((socket) => socket.end(answer));
       expect(await failureOf(`http://127.0.0.1:${port}/`)).toEqual(
@@ -162,7 +162,7 @@ describe("fetch fails with a reason: the connection", () => {
     }
   });
 
-  test("a server that never answers", async () => {
+  test("reports a server that never answers", async () => {
     const port = await raw(() => {});
     await withMoreTime(300, async (ms) => {
       expect(await failureOf(`http://127.0.0.1:${port}/`, { tenantId: `hasty ${ms}` })).toMatchObject({
@@ -173,18 +173,18 @@ describe("fetch fails with a reason: the connection", () => {
   });
 });
 
-describe("fetch fails with a reason: the name", () => {
+describe("fetch names the reason of a failed name lookup", () => {
   test.for<[string, words: string, code: string]>([
     ["no-name.test", "name not found", "ENOTFOUND"],
     ["later.test", "name lookup failed for now", "EAI_AGAIN"],
     ["broken.test", "name lookup failed", "EAI_FAIL"],
-  ])("%s", async ([host, words, code]) => {
+  ])("reports the failed lookup of %s with its code", async ([host, words, code]) => {
     expect(await failureOf(`http://${host}:8080/`)).toEqual(failure("fetch failed", words, code));
   });
 });
 
-describe("fetch fails with a reason: TLS", () => {
-  test("a certificate that is self-signed, is another host's, or has expired", async () => {
+describe("fetch names the reason of a failed TLS handshake", () => {
+  test("reports a certificate that is self-signed, expired or of another host", async () => {
     setDefaultCACertificates(trusted);
     const port = await secure("cert");
     const fails = (words: string, code: string) => failure("fetch failed", words, code);
@@ -200,7 +200,7 @@ describe("fetch fails with a reason: TLS", () => {
     );
   });
 
-  test("a server without TLS", async () => {
+  test("reports a server without TLS", async () => {
     const port = await raw((socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
     expect(await failureOf(`https://secure.test:${port}/`)).toEqual(
       failure("fetch failed", "TLS handshake failed", "EPROTO"),
@@ -208,23 +208,23 @@ describe("fetch fails with a reason: TLS", () => {
   });
 });
 
-describe("a body ends with a reason", () => {
+describe("reading a body names the reason of its failure", () => {
   const HEAD = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf";
-  test("reset in the middle", async () => {
+  test("reports a connection that is reset in the middle", async () => {
     const port = await raw((socket) => socket.write(HEAD, () => setImmediate(() => socket.resetAndDestroy())));
     const failed = await failureOf(`http://127.0.0.1:${port}/`);
     // The reset may overtake the head.
     expect(failed.message).toMatch(/^(terminated|fetch failed): connection reset \(ECONNRESET\)$/);
   });
 
-  test("closed in the middle", async () => {
+  test("reports a connection that is closed in the middle", async () => {
     const port = await raw((socket) => socket.end(HEAD));
     expect(await failureOf(`http://127.0.0.1:${port}/`)).toEqual(
       failure("terminated", "connection closed before the response was complete", "UND_ERR_SOCKET"),
     );
   });
 
-  test("not over in time", async () => {
+  test("reports a body that does not end in time", async () => {
     const port = await raw((socket) => void socket.write(HEAD));
     // The head has arrived when the time is over.
     await withMoreTime(300, async (ms) => {
@@ -233,7 +233,7 @@ describe("a body ends with a reason", () => {
     });
   });
 
-  test("not encoded as it says", async () => {
+  test("reports a body that does not match its content-encoding", async () => {
     const port = await raw((socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\nnot gzip at all"));
     expect(await failureOf(`http://127.0.0.1:${port}/`)).toEqual(
       failure("terminated", "the response body does not match its content-encoding", "Z_DATA_ERROR"),

@@ -75,8 +75,8 @@ const ATTEMPTS: readonly [name: string, attempt: string][] = [
   ["V8's natives", "Function('%SystemBreak()')()"],
 ];
 
-describe("A guest cannot make code from text", () => {
-  test.for(ATTEMPTS)("by %s", async ([, attempt]) => {
+describe("a guest without dynamic code", () => {
+  test.for(ATTEMPTS)("cannot run text as code by %s", async ([, attempt]) => {
     // A bundle in sloppy mode: the guest's best case.
     const end = await runGuest(
       `async () => {
@@ -92,7 +92,7 @@ describe("A guest cannot make code from text", () => {
     ]);
   });
 
-  test("and cannot find the real constructors on anything that it can reach", async () => {
+  test("cannot find the real constructors on anything that it can reach", async () => {
     const end = await runGuest(
       `() => {
       const seen = new Set();
@@ -130,7 +130,7 @@ describe("A guest cannot make code from text", () => {
     ["eval", "eval"],
     ["Function", "Function"],
     ["the constructor of an async function", "(async () => {}).constructor"],
-  ])("and %s stays as it was for instanceof and typeof", async ([, expression]) => {
+  ])("sees %s unchanged by instanceof and typeof", async ([, expression]) => {
     const end = await runGuest(
       `() => [typeof ${expression}, ${expression} instanceof Function, (() => {}) instanceof Function]`,
       OFF,
@@ -138,7 +138,7 @@ describe("A guest cannot make code from text", () => {
     expect(end.value).toEqual(["function", true, true]);
   });
 
-  test("but may give functions a constructor of their own, as packages do", async () => {
+  test("may give functions a constructor of their own, as packages do", async () => {
     const end = await runGuest(
       `() => {
         "use strict";
@@ -156,7 +156,7 @@ describe("A guest cannot make code from text", () => {
   test.for<[name: string, attempt: string]>([
     ["a new constructor on Function.prototype by assignment", "'use strict'; Function.prototype.constructor = 1"],
     [
-      "one by the setter",
+      "a new constructor on Function.prototype by the setter",
       "Object.getOwnPropertyDescriptor(Function.prototype, 'constructor').set.call(Function.prototype, 1)",
     ],
     [
@@ -164,7 +164,7 @@ describe("A guest cannot make code from text", () => {
       "Object.defineProperty(Function.prototype, 'constructor', { value: 1 })",
     ],
     ["another prototype for Function", "Object.defineProperty(Function, 'prototype', { value: {} })"],
-  ])("and cannot put %s in the way", async ([, attempt]) => {
+  ])("cannot replace it with %s", async ([, attempt]) => {
     const end = await runGuest(
       `() => { try { ${attempt}; return "done"; } catch (error) { return error.name; } }`,
       OFF,

@@ -27,8 +27,8 @@ const requestOf = (host: FetchHost): FetchMessage => host.messages[0] as FetchMe
 const DENIAL = { code: "CAPABILITY_DENIED", message: "No rule allows this address" };
 const BROKEN = { code: "TOOL_FAILED", message: "The connection was reset" };
 
-describe("fetch() sends the host", () => {
-  test("the request", async () => {
+describe("a request of fetch()", () => {
+  test("sends method, URL, headers and body to the host", async () => {
     const { host, value } = await withHost(
       () => ({
         status: 201,
@@ -87,7 +87,7 @@ describe("fetch() sends the host", () => {
     expect(host.ops()).toEqual(["request", "read", "read", "read"]);
   });
 
-  test("an id per exchange, starting at 1 in each call", async () => {
+  test("has an id that starts at 1 in each call", async () => {
     const host = new FetchHost(() => ({ body: ["x"] }));
     await using tool = await openGuest(
       async () =>
@@ -100,7 +100,7 @@ describe("fetch() sends the host", () => {
     expect(ids).toEqual([1, 2, 1, 2]);
   });
 
-  test("a request by ctx.fetch, which is the same function", async () => {
+  test("can be made by ctx.fetch, which is the same function", async () => {
     const { value } = await withHost(() => ({ body: ["x"] }), (async (_input: never, ctx: { fetch: typeof fetch }) => [
       ctx.fetch === fetch,
       await (await ctx.fetch("http://a.test/")).text(),
@@ -108,7 +108,7 @@ describe("fetch() sends the host", () => {
     expect(value).toEqual([true, "x"]);
   });
 
-  test("a Request, whose body is then used", async () => {
+  test("uses the body of a Request", async () => {
     const { host, value } = await withHost(
       async (_message, sent) => ({ body: [await sent()] }),
       async () => {
@@ -121,7 +121,7 @@ describe("fetch() sends the host", () => {
     expect(requestOf(host).method).toBe("PUT");
   });
 
-  test("null as body for methods without one, and an empty body if none is given", async () => {
+  test("has null as body for methods without one, and an empty body if none is given", async () => {
     const { host, value } = await withHost(
       ({ url, method }) => (url?.endsWith("204") ? { status: 204 } : method === "HEAD" ? { body: ["never read"] } : {}),
       async () => {
@@ -135,7 +135,7 @@ describe("fetch() sends the host", () => {
     expect(host.ops()).toEqual(["request", "request", "request"]);
   });
 
-  test("a request whose final URL the host reports", async () => {
+  test("reports the final URL that the host returns", async () => {
     const { value } = await withHost(
       () => ({ url: "http://b.test/there", redirected: true }),
       async () => {
@@ -146,7 +146,7 @@ describe("fetch() sends the host", () => {
     expect(value).toEqual(["http://b.test/there", true]);
   });
 
-  test("a request whose response headers are immutable", async () => {
+  test("returns immutable response headers", async () => {
     const { value } = await withHost(
       () => ({}),
       async () => {
@@ -163,8 +163,8 @@ describe("fetch() sends the host", () => {
   });
 });
 
-describe("a response's body is streamed", () => {
-  test("chunk by chunk, not far ahead of its reader", async () => {
+describe("the body of a response", () => {
+  test("arrives chunk by chunk, not far ahead of its reader", async () => {
     const hasRead = Promise.withResolvers<void>();
     const { host, value } = await withHost(
       async ({ url = "" }) => {
@@ -190,7 +190,7 @@ describe("a response's body is streamed", () => {
     expect(host.ops().filter((op) => op === "read")).toHaveLength(5);
   });
 
-  test("to its end without a reader if it is short, so that the host can release it", async () => {
+  test("is read to its end without a reader if it is short, so that the host can release it", async () => {
     const { host, value } = await withHost(
       () => ({ body: ["one", "two"] }),
       async () => {
@@ -203,7 +203,7 @@ describe("a response's body is streamed", () => {
     expect(host.ops()).toEqual(["request", "read", "read", "read"]);
   });
 
-  test("as arbitrary bytes", async () => {
+  test("keeps arbitrary bytes", async () => {
     const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
     const { value } = await withHost(
       () => ({ body: [bytes, bytes] }),
@@ -212,7 +212,7 @@ describe("a response's body is streamed", () => {
     expect(value).toEqual([...bytes, ...bytes]);
   });
 
-  test("to both of two clones", async () => {
+  test("is streamed to both of two clones", async () => {
     const { value } = await withHost(
       () => ({ body: ["one", "two"] }),
       async () => {
@@ -224,7 +224,7 @@ describe("a response's body is streamed", () => {
     expect(value).toEqual(["onetwo", "onetwo"]);
   });
 
-  test("until it is cancelled, which notifies the host", async () => {
+  test("ends when it is cancelled, which notifies the host", async () => {
     const { host, value } = await withHost(
       () => ({ body: ["one"], hangs: true }),
       async () => {
@@ -239,7 +239,7 @@ describe("a response's body is streamed", () => {
     expect(host.ops()).toEqual(["request", "read", "read", "cancel"]);
   });
 
-  test("until it fails with a TypeError that has the host's message as its cause", async () => {
+  test("fails with a TypeError that has the host's message as its cause", async () => {
     const { value } = await withHost(
       () => ({ body: ["one"], breaksWith: BROKEN }),
       async () => {
@@ -255,7 +255,7 @@ describe("a response's body is streamed", () => {
     expect(value).toEqual({ name: "TypeError", message: "terminated", cause: BROKEN.message });
   });
 
-  test("until the host denies it, with the error of the policy", async () => {
+  test("fails with the error of the policy when the host denies it", async () => {
     const { value } = await withHost(
       () => ({ body: ["one"], breaksWith: { code: "QUOTA_EXCEEDED", message: "Too many bytes" } }),
       async () => {
@@ -268,8 +268,8 @@ describe("a response's body is streamed", () => {
   });
 });
 
-describe("a request's body is streamed", () => {
-  test("from a stream, each piece after the last was accepted", async () => {
+describe("the body of a request", () => {
+  test("is streamed: each piece of a stream is sent after the host accepted the last one", async () => {
     const { host, value } = await withHost(
       async (_message, sent) => ({ body: [await sent()] }),
       async () => {
@@ -290,7 +290,7 @@ describe("a request's body is streamed", () => {
     expect(host.ops().filter((op) => op !== "read")).toEqual(["request", "write", "write", "write", "end"]);
   });
 
-  test("in pieces if it is known but long", async () => {
+  test("is sent in pieces if it is known but long", async () => {
     const { host, value } = await withHost(
       async (_message, sent) => ({ body: [String((await sent()).length)] }),
       async () => (await fetch("http://a.test/", { method: "POST", body: "x".repeat(5_000_000) })).text(),
@@ -300,7 +300,7 @@ describe("a request's body is streamed", () => {
     expect(Math.max(...host.messages.map(({ base64 = "" }) => base64.length))).toBeLessThan(128 * 1024);
   });
 
-  test("from a form, with its files", async () => {
+  test("can be a form with files", async () => {
     const { host, value } = await withHost(
       async (_message, sent) => ({ body: [await sent()] }),
       async () => {
@@ -320,7 +320,7 @@ describe("a request's body is streamed", () => {
   test.for([
     ["a stream of text", 'new ReadableStream({ start: (c) => { c.enqueue("x"); c.close(); } })'],
     ["a stream that fails", 'new ReadableStream({ start: (c) => c.error(new Error("mine")) })'],
-  ])("not from %s: fetch fails and notifies the host", async ([, body]) => {
+  ])("rejects fetch() and notifies the host if it is %s", async ([, body]) => {
     const host = new FetchHost(() => undefined);
     const { value } = await runGuest(
       `async () => { try { await fetch("http://a.test/", { method: "POST", body: ${body}, duplex: "half" }); } catch (error) { return [error.name, error.message]; } }`,
@@ -330,7 +330,7 @@ describe("a request's body is streamed", () => {
     expect(host.ops()).toEqual(["request", "cancel"]);
   });
 
-  test("and the response is complete even if the host accepts no more of it", async () => {
+  test("does not keep the response from completing if the host accepts no more of it", async () => {
     const host = new FetchHost(() => ({ status: 413, body: ["enough"] }));
     const { value } = await runGuest(
       async () => {
@@ -358,8 +358,8 @@ describe("a request's body is streamed", () => {
   });
 });
 
-describe("fetch() can be aborted", () => {
-  test("before it starts, without a request to the host", async () => {
+describe("an abort", () => {
+  test("before fetch() starts sends no request to the host", async () => {
     const { host, value } = await withHost(
       () => ({}),
       async () => fetch("http://a.test/", { signal: AbortSignal.abort("why") }).catch((reason: unknown) => reason),
@@ -368,7 +368,7 @@ describe("fetch() can be aborted", () => {
     expect(host.ops()).toEqual([]);
   });
 
-  test("while it waits for the response", async () => {
+  test("rejects fetch() while it waits for the response", async () => {
     const { host, value } = await withHost(
       () => undefined,
       async () => {
@@ -381,7 +381,7 @@ describe("fetch() can be aborted", () => {
     expect(host.ops()).toEqual(["request", "cancel"]);
   });
 
-  test("while its body is read, with a stream of it or without", async () => {
+  test("rejects reading the body, with a stream of it or without", async () => {
     const { host, value } = await withHost(
       () => ({ body: ["one"], hangs: true }),
       async () => {
@@ -402,7 +402,7 @@ describe("fetch() can be aborted", () => {
     expect(host.ops().filter((op) => op === "cancel")).toEqual(["cancel", "cancel"]);
   });
 
-  test("between two reads of its stream", async () => {
+  test("between two reads of a stream rejects the next read", async () => {
     const { host, value } = await withHost(
       () => ({ body: ["one"], hangs: true }),
       async () => {
@@ -418,7 +418,7 @@ describe("fetch() can be aborted", () => {
     expect(host.ops()).toEqual(["request", "read", "read", "cancel"]);
   });
 
-  test("by a request's signal, together with its body", async () => {
+  test("by the signal of a Request also ends its body", async () => {
     const { host, value } = await withHost(
       () => undefined,
       async () => {
@@ -444,7 +444,7 @@ describe("fetch() can be aborted", () => {
     expect(host.ops()).toEqual(["request", "cancel"]);
   });
 
-  test("but not after its end: the signal keeps no reference", async () => {
+  test("after the end has no effect: the signal keeps no reference", async () => {
     const { host, value } = await withHost(
       () => ({ body: ["one"] }),
       async () => {
@@ -460,8 +460,8 @@ describe("fetch() can be aborted", () => {
   });
 });
 
-describe("a denied request is", () => {
-  test("the call's error code, uncaught", async () => {
+describe("a denied request", () => {
+  test("sets the call's error code if it is not caught", async () => {
     const { outcome, value } = await withHost(
       () => DENIAL,
       async () => {
@@ -472,7 +472,7 @@ describe("a denied request is", () => {
     expect(value).toMatchObject({ ...DENIAL, capabilityCode: "CAPABILITY_DENIED" });
   });
 
-  test("an error with its code if caught, in contrast to the TypeError of the network", async () => {
+  test("is an error with its code if caught, in contrast to the TypeError of the network", async () => {
     const { value } = await withHost(
       ({ url }) => (url === "http://a.test/" ? DENIAL : BROKEN),
       async () => {
@@ -494,7 +494,7 @@ describe("a denied request is", () => {
     ]);
   });
 
-  test("the result of fetch() without a grant, without a request to the host", async () => {
+  test("needs no request to the host if fetch() is not granted", async () => {
     const { outcome, value } = await runGuest(async () => fetch("http://a.test/"));
     expect(outcome).toBe("thrown");
     expect(value).toMatchObject({
