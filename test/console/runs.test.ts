@@ -190,6 +190,6 @@ test("a key that may only read sees a run, and no forms", async () => {
   await page.getByText("approval: Book Riga?").waitFor();
   expect(await page.getByRole("button", { name: "Start a run" }).count()).toBe(0);
   await go(`/t/durable/runs/call_${"0".repeat(26)}`);
-  await page.getByText("There is no such run").waitFor();
+  await page.getByText("There is no run").waitFor();
   expect(problems).toEqual([]);
 });

@@ -195,7 +195,7 @@ export const PAGES: readonly (readonly [name: string, path: (story: Story) => st
   ["run", ({ waiting }) => `/t/acme/runs/${waiting}`, "Request 1: kv"],
   ["run-ended", ({ ended }) => `/t/acme/runs/${ended}`, "Denial of request 2"],
   ["run-output", ({ ended }) => `/t/acme/runs/${ended}?tab=input`, "not this month"],
-  ["run-none", () => `/t/acme/runs/call_${"0".repeat(26)}`, "There is no such run"],
+  ["run-none", () => `/t/acme/runs/call_${"0".repeat(26)}`, "There is no run"],
   ["tools", () => "/t/acme/tools", "Latest version"],
   ["tools-empty", () => "/t/globex/tools", "No tools yet"],
   ["tool", () => "/t/acme/tools/price", "Stock number"],

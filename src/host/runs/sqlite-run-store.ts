@@ -93,12 +93,14 @@ function openDatabase(path: string): DatabaseSync {
     const format = tables !== 0 && read("application_id") === APPLICATION_ID ? read("user_version") : undefined;
     if (tables === 0) database.exec(TABLES);
     else if (format === 1) database.exec(FROM_FORMAT_1);
-    else if (format !== FORMAT) throw new Error("the file is no store of this version");
+    else if (format !== FORMAT) throw new Error("Unsupported file format");
     database.exec("COMMIT");
     return database;
   } catch (cause) {
     database?.close();
-    throw new ToolError("PARAM_INVALID", "options.path: Cannot open the store of runs", { cause });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const message = `options.path: Cannot open the run store ${JSON.stringify(path)}: ${reason}`;
+    throw new ToolError("PARAM_INVALID", message, { cause });
   }
 }
 

@@ -14,7 +14,7 @@ const EXPIRED_CALL_MS = 60_000;
 export interface StreamLimits {
   readonly perTenant: number;
   readonly perKey: number;
-  /** Of all tenants together, so that connections for other requests remain. */
+  /** Limit for all tenants together. Leaves connections for other requests. */
   readonly total: number;
   /** Longest time in ms that a stream which its client can resume stays open. */
   readonly maxMs: number;

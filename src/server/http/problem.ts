@@ -50,6 +50,10 @@ export class RequestError extends Error {
   }
 }
 
+/** Returns the error for a resource that does not exist, or that this key must not know of. */
+export const notFound = (kind: string, id: string): RequestError =>
+  new RequestError("NOT_FOUND", `There is no ${kind} "${id}"`);
+
 export interface ErrorBody {
   readonly error: {
     readonly code: ErrorCode | RequestErrorCode;

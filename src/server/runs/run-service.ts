@@ -242,7 +242,7 @@ export class RunService implements AsyncDisposable {
 
   async #found(key: RunKey): Promise<RunRow> {
     const row = await findRun(this.#parts.database.db, key);
-    if (row === undefined) throw unavailable("not_found", "There is no such run");
+    if (row === undefined) throw unavailable("not_found", `There is no run ${JSON.stringify(key.id)}`);
     return row;
   }
 

@@ -9,7 +9,7 @@ import { listWaiting } from "../../records/tool-versions.ts";
 import { findLiveVersion } from "../../tools/deployment.ts";
 import { compareRequests } from "../../tools/requested-access.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
   APPROVAL_STATES,
@@ -32,8 +32,6 @@ const ApprovalQuerySchema = PageQuerySchema.extend({
 });
 /** Most versions that the list shows. */
 const MAX_VERSIONS = 200;
-
-const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such approval");
 
 function show({ approval, call }: ApprovalOfCall): object {
   const isLarge = call.input === null && (call.content & 1) !== 0;
@@ -73,7 +71,7 @@ export function addApprovalRoutes(app: App, parts: ServerParts): void {
   ): Promise<object> => {
     const decision = { isApproved, reason, actor: c.get("actor"), decidedBy: c.get("principal").keyId };
     const decided = await parts.calls.approvals.decide(c.get("tenant"), id, decision);
-    if (decided === undefined) throw none();
+    if (decided === undefined) throw notFound("approval", id);
     return show(decided);
   };
 
@@ -117,7 +115,7 @@ export function addApprovalRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params }) => {
       const found = await findWithCall(db, c.get("tenant").id, params.approval);
-      if (found === undefined) throw none();
+      if (found === undefined) throw notFound("approval", params.approval);
       return c.json(show(found) as never, 200);
     },
   );

@@ -7,7 +7,7 @@ import { pause } from "../../operation/background-work.ts";
 import { type CallPage, isSearch, listCalls } from "../../records/call-list.ts";
 import { type CallRow, logsOf, timelineOf, toCallRecord, type WholeCall } from "../../records/calls.ts";
 import type { App, ServerParts } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { notFound } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
   CALL_STATES,
@@ -143,7 +143,7 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
     },
     async (c, input) => {
       const row = await parts.calls.find(c.get("tenant").id, input.params.call);
-      if (row === undefined) throw new RequestError("NOT_FOUND", "There is no such call");
+      if (row === undefined) throw notFound("call", input.params.call);
       return c.json(showWhole(row), 200);
     },
   );
@@ -160,7 +160,7 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
     },
     async (c, input) => {
       const row = await parts.calls.find(c.get("tenant").id, input.params.call);
-      if (row === undefined) throw new RequestError("NOT_FOUND", "There is no such call");
+      if (row === undefined) throw notFound("call", input.params.call);
       const rootId = row.root_id ?? row.id;
       const nested = row.calls === null ? [] : await parts.calls.findNested(row.tenant_id, rootId);
       return c.json(timelineOf(row, nested) as never, 200);
@@ -188,7 +188,7 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
         .filter(({ callId }) => isBelow(callId) && !known.has(callId))
         .map((info) => runningRow(info, tenantId));
       const rows = [...stored, ...running].filter(({ id }) => isBelow(id));
-      if (rows.length === 0) throw new RequestError("NOT_FOUND", "There is no such call");
+      if (rows.length === 0) throw notFound("call", call);
       const depth = call.split(".").length;
       const items = rows.toSorted((one, other) => compareIds(one.id, other.id)).map((row) => showInTree(row, depth));
       return c.json({ items } as never, 200);
@@ -213,7 +213,7 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
         (await parts.calls.isRunning(tenantId, params.call)) ||
         // It may have ended meanwhile.
         (await parts.calls.find(tenantId, params.call)) !== undefined;
-      if (!(await isKnown())) throw new RequestError("NOT_FOUND", "There is no such call");
+      if (!(await isKnown())) throw notFound("call", params.call);
       const open = c.get("stream");
       open.limitTime();
       const signal = AbortSignal.any([c.req.raw.signal, open.signal]);

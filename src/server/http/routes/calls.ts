@@ -8,7 +8,7 @@ import { quotaStatuses, toRateLimitHeaders } from "../../quotas/quota-status.ts"
 import type { CallRow } from "../../records/calls.ts";
 import { checkStoredBytes } from "../../records/stored-bytes.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
-import { RequestError, toProblem, toRequestError } from "../problem.ts";
+import { notFound, RequestError, toProblem, toRequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { BatchSchema, CallSchema, NewCallSchema, RejectedCallSchema } from "../schemas.ts";
 import { approverOf, isAsync, readKey } from "./call-headers.ts";
@@ -188,7 +188,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
     async (c, input) => {
       const { call } = input.params;
       const before = await parts.calls.cancel(c.get("tenant"), call);
-      if (before === undefined) throw new RequestError("NOT_FOUND", "There is no such call");
+      if (before === undefined) throw notFound("call", call);
       if (!CANCELLABLE.has(before)) throw new RequestError("CONFLICT", `The call has ended (${before})`);
       return c.json({ id: call }, 202);
     },

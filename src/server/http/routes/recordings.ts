@@ -7,7 +7,7 @@ import { findRecording, listRecorded } from "../../records/call-contents.ts";
 import { findCall } from "../../records/calls.ts";
 import { findVersion, readVersionFile } from "../../records/tool-versions.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { CallIdSchema, TimeSchema } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
@@ -105,7 +105,7 @@ export function addRecordingRoutes(app: App, parts: ServerParts): void {
     const text = await findRecording(db, tenantId, callId);
     if (text !== undefined) return JSON.parse(text) as CallRecording;
     const isKnown = (await findCall(db, tenantId, callId)) !== undefined;
-    throw new RequestError("NOT_FOUND", isKnown ? "The call has no recording" : "There is no such call");
+    throw isKnown ? new RequestError("NOT_FOUND", "The call has no recording") : notFound("call", callId);
   };
   /** Registers the version that is to run. */
   const load = async (c: Context<AppEnv>, toolName: string, version: number): Promise<void> => {

@@ -7,7 +7,7 @@ import { findRun, hasWait, listRunEntries, listRuns } from "../../records/runs.t
 import { showEntry, showRun, showSummary } from "../../runs/run-content.ts";
 import type { ShownRun } from "../../runs/run-service.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
   AliasSchema,
@@ -60,8 +60,6 @@ export const RunAnswerSchema = z
   })
   .openapi("RunAnswer");
 
-const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such run");
-
 export function addRunRoutes(app: App, parts: ServerParts): void {
   const { runs, database } = parts;
   const { db } = database;
@@ -78,7 +76,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
       c.header("preference-applied", "respond-async");
       settled.catch((thrown) => parts.onError(thrown, c.get("requestId")));
       const row = await findRun(db, { tenantId, id });
-      if (row === undefined) throw none();
+      if (row === undefined) throw notFound("run", id);
       return c.json(showRun(row) as never, 202);
     }
     const { row, result } = await settled;
@@ -87,7 +85,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
   const answer = async (c: Context<AppEnv>, id: string, signal: RunSignal): Promise<Response> => {
     checkReady();
     const answered = await runs.answer(c.get("tenant"), id, signal, c.get("actor"));
-    if (answered === undefined) throw none();
+    if (answered === undefined) throw notFound("run", id);
     return await respond(c, id, answered.settled);
   };
   const shown = {
@@ -155,7 +153,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params }) => {
       const row = await findRun(db, { tenantId: c.get("tenant").id, id: params.run });
-      if (row === undefined) throw none();
+      if (row === undefined) throw notFound("run", params.run);
       return c.json(showRun(row) as never, 200);
     },
   );
@@ -175,7 +173,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params, query: { limit, cursor } }) => {
       const key = { tenantId: c.get("tenant").id, id: params.run };
-      if ((await findRun(db, key)) === undefined) throw none();
+      if ((await findRun(db, key)) === undefined) throw notFound("run", key.id);
       const entries = await listRunEntries(db, key, { after: cursor, limit: limit + 1 });
       const page = entries.slice(0, limit);
       const next = entries.length > limit ? String(page.at(-1)?.position) : null;
@@ -237,11 +235,11 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params }) => {
       const before = await runs.cancel(c.get("tenant"), params.run, c.get("actor"));
-      if (before === undefined) throw none();
+      if (before === undefined) throw notFound("run", params.run);
       if (before !== "running" && before !== "suspended")
         throw new RequestError("CONFLICT", `The run has ended (${before})`);
       const row = await findRun(db, { tenantId: c.get("tenant").id, id: params.run });
-      if (row === undefined) throw none();
+      if (row === undefined) throw notFound("run", params.run);
       return c.json(showRun(row) as never, 202);
     },
   );

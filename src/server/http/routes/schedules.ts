@@ -14,7 +14,7 @@ import {
 import { changeExclusively } from "../../records/write-lock.ts";
 import { findCronError, nextRunAfter } from "../../schedules/cron.ts";
 import type { App, ServerParts } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { AliasSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
 import { LineSchema } from "../text-schemas.ts";
@@ -65,8 +65,6 @@ function checkCron(times: { readonly cron: string; readonly timeZone: string }):
   const message = findCronError(times);
   if (message !== undefined) throw new RequestError("INVALID", message);
 }
-
-const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such schedule");
 
 export function addScheduleRoutes(app: App, parts: ServerParts): void {
   const { database } = parts;
@@ -132,7 +130,7 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params }) => {
       const row = await findSchedule(database.db, c.get("tenant").id, params.schedule);
-      if (row === undefined) throw none();
+      if (row === undefined) throw notFound("schedule", params.schedule);
       return c.json(toSchedule(row) as never, 200);
     },
   );
@@ -166,7 +164,7 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
         });
         return await updateSchedule(transaction, next);
       });
-      if (changed === undefined) throw none();
+      if (changed === undefined) throw notFound("schedule", params.schedule);
       return c.json(changed as never, 200);
     },
   );
@@ -184,7 +182,7 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
       const isDeleted = await changeAudited(c, parts, entry, (transaction) =>
         deleteSchedule(transaction, c.get("tenant").id, params.schedule),
       );
-      if (!isDeleted) throw none();
+      if (!isDeleted) throw notFound("schedule", params.schedule);
       return c.json({ ok: true } as const, 200);
     },
   );

@@ -7,7 +7,7 @@ import { deleteTrigger, findTrigger, insertTrigger, listTriggers, updateTrigger 
 import { changeExclusively } from "../../records/write-lock.ts";
 import { verifyRequest } from "../../triggers/verify-request.ts";
 import type { App, ServerParts } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json, readBody } from "../route.ts";
 import { AliasSchema, ErrorSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
 import { changeAudited } from "./audited-change.ts";
@@ -75,8 +75,6 @@ const TriggerChangesSchema = z
   .partial()
   .openapi("TriggerChanges");
 
-const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such trigger");
-
 export function addTriggerRoutes(app: App, parts: ServerParts): void {
   const { database, masterKey, authenticator, calls } = parts;
   const { db } = database;
@@ -141,7 +139,7 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
       const changed = await changeAudited(c, parts, entry, (transaction) =>
         updateTrigger(transaction, key, body as never),
       );
-      if (changed === undefined) throw none();
+      if (changed === undefined) throw notFound("trigger", key.id);
       return c.json(changed as never, 200);
     },
   );
@@ -159,7 +157,7 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
       const isDeleted = await changeAudited(c, parts, entry, (transaction) =>
         deleteTrigger(transaction, c.get("tenant").id, params.trigger),
       );
-      if (!isDeleted) throw none();
+      if (!isDeleted) throw notFound("trigger", params.trigger);
       return c.json({ ok: true } as const, 200);
     },
   );

@@ -17,7 +17,7 @@ import {
 } from "../../records/webhooks.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, ServerParts } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { IdSchema, OkSchema, PageQuerySchema, pageOf, TimeSchema } from "../schemas.ts";
 import { LineSchema } from "../text-schemas.ts";
@@ -71,7 +71,6 @@ const showDelivery = (row: DeliveriesTable): object => ({
   ...{ nextAt: row.state === "waiting" ? row.run_at : null, createdAt: row.created_at, endedAt: row.ended_at },
   body: JSON.parse(row.body),
 });
-const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such webhook");
 
 export function addWebhookRoutes(app: App, parts: ServerParts): void {
   const { database, masterKey, deliveries } = parts;
@@ -138,7 +137,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
       const changed = await changeAudited(c, parts, entry, (transaction) =>
         updateWebhook(transaction, key, changes as never),
       );
-      if (changed === undefined) throw none();
+      if (changed === undefined) throw notFound("webhook", key.id);
       return c.json(changed as never, 200);
     },
   );
@@ -156,7 +155,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
       const isDeleted = await changeAudited(c, parts, entry, (transaction) =>
         deleteWebhook(transaction, c.get("tenant").id, params.webhook),
       );
-      if (!isDeleted) throw none();
+      if (!isDeleted) throw notFound("webhook", params.webhook);
       return c.json({ ok: true } as const, 200);
     },
   );
@@ -175,7 +174,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
         const webhook = await findWebhook(transaction, c.get("tenant").id, params.webhook);
         return webhook && (await insertTestDelivery(transaction, webhook));
       });
-      if (row === undefined) throw none();
+      if (row === undefined) throw notFound("webhook", params.webhook);
       deliveries.notify();
       return c.json(showDelivery(row) as never, 202);
     },
@@ -192,7 +191,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params, query }) => {
       const key = { tenantId: c.get("tenant").id, webhookId: params.webhook };
-      if ((await findWebhook(db, key.tenantId, key.webhookId)) === undefined) throw none();
+      if ((await findWebhook(db, key.tenantId, key.webhookId)) === undefined) throw notFound("webhook", key.webhookId);
       const rows = await listDeliveries(db, key, { before: query.cursor, limit: query.limit + 1 });
       const items = rows.slice(0, query.limit);
       const next = rows.length > query.limit ? (items.at(-1)?.id ?? null) : null;
@@ -213,7 +212,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
       const entry = { action: "webhook.redelivered", target: key.webhookId, details: { deliveryId: key.id } };
       if (!(await changeAudited(c, parts, entry, (transaction) => redeliver(transaction, key)))) {
         const rows = await listDeliveries(db, key, { limit: 1 });
-        if (rows.length === 0) throw none();
+        if (rows.length === 0) throw notFound("webhook", key.webhookId);
         throw new RequestError("CONFLICT", "There is no delivery of this id that has ended");
       }
       deliveries.notify();
