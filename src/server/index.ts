@@ -70,7 +70,7 @@ export type { ServerConfig, ServerOptions } from "./config/server-options.ts";
 const CloseOptionsSchema = strictObject({ drainMs: ServerOptionsSchema.shape.drainMs.unwrap().optional() });
 /** Longest time in ms until other replicas have the results of their calls when the server stops. */
 const PEERS_MS = 1_000;
-/** Longest time in ms that a server which stops leaves to calls that it has accepted and that have no slot yet. */
+/** Longest time in ms that a stopping server gives accepted calls to get a slot. */
 const ADMISSION_MS = 5_000;
 
 /** A server that listens. Disposing it closes it at once; `close` lets calls finish. */

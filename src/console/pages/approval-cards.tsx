@@ -1,4 +1,4 @@
-// The cards of the approvals page: a call with its exact arguments, a version with what it requests, and what became of a call after a decision.
+// Cards of the approvals page: a call with its exact arguments, a version with its requests, and the outcome of a call after a decision.
 
 import type { Approval, Call, CallApproval } from "glovebox/client";
 import type { ComponentChildren, JSX } from "preact";
@@ -119,7 +119,7 @@ function Arguments({ tenantId, approval }: TenantProps & { readonly approval: Ca
   );
 }
 
-/** What became of a call that was decided about on this page: follows it until it has ended. */
+/** Outcome of a call that was decided on this page; polled until it ends. */
 export function Outcome({ tenantId, approval }: TenantProps & { readonly approval: CallApproval }): JSX.Element {
   const { tool, callId, state, reason } = approval;
   const heading = useRef<HTMLHeadingElement>(null);

@@ -1,4 +1,4 @@
-// Modal dialogs, and the one that asks before it does what cannot be undone.
+// Modal dialogs, and a confirmation dialog for irreversible actions.
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -48,7 +48,7 @@ interface ConfirmProps {
   readonly children: ComponentChildren;
 }
 
-/** Asks before something that cannot be undone. */
+/** Confirmation dialog for irreversible actions. */
 export function Confirm({ title, action, typed, onConfirm, onClose, children }: ConfirmProps): JSX.Element {
   const [text, setText] = useState("");
   const run = async (): Promise<void> => {

@@ -19,7 +19,7 @@ export function parseBundle(bytes: Uint8Array, { code: sha256 }: BundleRef): Sen
   const [code, codeCache, names, ...others] = unpack(bytes);
   if (code === undefined || codeCache === undefined || names === undefined || others.length > 0)
     throw new ObjectError("An object is not a bundle");
-  if (hashOf(code) !== sha256) throw new ObjectError("The code of a bundle is not what its hash says");
+  if (hashOf(code) !== sha256) throw new ObjectError("The code of a bundle does not match its hash");
   const listed: unknown = JSON.parse(Buffer.from(names).toString());
   if (!Array.isArray(listed)) throw new ObjectError("An object is not a bundle");
   const modules = listed.filter((name) => typeof name === "string" && isPlatformModuleName(name));

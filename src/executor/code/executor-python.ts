@@ -25,7 +25,7 @@ export interface PackagesRef {
   readonly coarseTime: boolean;
 }
 
-/** Sets of packages that are kept. Control planes of one database have the same. */
+/** Maximum number of package sets kept. Control planes with one database have the same set. */
 const MAX_ENVIRONMENTS = 4;
 const keyOf = ({ wheels, coarseTime }: PackagesRef): string => `${wheels ?? ""} ${coarseTime}`;
 
@@ -37,7 +37,7 @@ interface Environment {
 export class ExecutorPython {
   readonly #runtime: string;
   readonly #options: ExecutorPythonOptions;
-  /** The one used last is the last one. */
+  /** In order of use, most recent last. */
   readonly #environments = new Map<string, Environment>();
   #files: Promise<PythonFiles> | undefined;
   #preparing: Promise<void> | undefined;
@@ -107,7 +107,7 @@ export class ExecutorPython {
   /**
    * Prepares processes with these packages. The first time on a machine, it takes seconds to make the interpreter's
    * snapshot.
-   * @throws {Error} as a rejection, for bytes that are no wheels, and if the files of Pyodide are not those announced
+   * @throws {Error} as a rejection, for bytes that are not wheels, or if Pyodide's files differ from the announced ones
    */
   async open(packages: PackagesRef, packedWheels: Uint8Array | undefined): Promise<PythonSources> {
     const key = keyOf(packages);

@@ -22,7 +22,7 @@ export class ObjectStore<Ref extends ObjectRef, Value> {
   readonly #parse: (bytes: Buffer, ref: Ref) => Value;
   /** The tenants that have used each object. */
   readonly #owners: ArtifactOwners;
-  /** By hash. The object used last is the last one. */
+  /** By hash, in order of use, most recent last. */
   readonly #known = new Map<string, { readonly value: Value; readonly bytes: number }>();
   #knownBytes = 0;
   readonly #loading = new Map<string, Promise<Value>>();

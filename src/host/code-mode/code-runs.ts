@@ -27,11 +27,11 @@ export const GET_RUN_DEFINITION = {
   annotations: { title: "Look up code", readOnlyHint: true, idempotentHint: true, openWorldHint: false },
 } as const;
 
-const HINT = "The code waits, and goes on by itself. Look it up later with get_run; do not run it again";
+const HINT = "The code is suspended and continues by itself. Look it up later with get_run; do not run it again";
 /** Longest session id that fits into the id of a run. */
 const MAX_SESSION_LENGTH = 120;
 
-/** A continuation, also in another process, has the stored values of the session in which the code was run. */
+/** Encodes the session in the run's id, so that a continuation in any process has its stored values. */
 const idOf = (sessionId: string | undefined): string =>
   sessionId === undefined ? randomUUID() : `${randomUUID()}.${Buffer.from(sessionId).toString("base64url")}`;
 const sessionOf = (id: string): string | undefined => {

@@ -132,7 +132,7 @@ class CodeRun {
     } catch (thrown) {
       const error = toToolError(thrown);
       this.#call.signal.throwIfAborted();
-      // Of a continuation, something has run already.
+      // A continuation has already run code.
       if (error.code !== "BUNDLE_FAILED" || isChecked) throw error;
       return this.#end(NO_USAGE, toRejected(error));
     }

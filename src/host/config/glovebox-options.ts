@@ -160,12 +160,12 @@ export interface GloveboxOptions {
         /** Topmost folder in which packages are looked up. Default: the current working directory. */
         readonly root?: string | undefined;
         /**
-         * Workspace folders (npm, pnpm, yarn) that packages in the store may be symlinked to. A package whose real path lies outside of the
-         * store and of these folders is rejected.
+         * Workspace folders (npm, pnpm, yarn) that packages may be symlinked to. A package whose real path is outside the package folders
+         * and these folders is rejected.
          * @default []
          */
         readonly linkedPackages?: readonly string[] | undefined;
-        /** Names of the packages that tools may import. Default: all packages in the store. */
+        /** Names of the packages that tools may import. Default: all packages that are found. */
         readonly allowPackages?: readonly string[] | undefined;
         /** Limits of a build: sizes, number of modules and time. */
         readonly limits?: Partial<BundleLimits> | undefined;

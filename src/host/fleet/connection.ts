@@ -52,7 +52,7 @@ export const FleetCredentialsSchema = z.discriminatedUnion("role", [
   z.strictObject({
     role: z.literal("executor"),
     id: z.string().regex(FLEET_ID_PATTERN),
-    /** Default: that of the files of releases without it. */
+    /** Default: the pool of files that older releases wrote. */
     pool: PoolSchema.default(DEFAULT_POOL),
     seed: z.string().regex(/^SU[A-Z2-7]{56}$/),
   }),
@@ -60,7 +60,7 @@ export const FleetCredentialsSchema = z.discriminatedUnion("role", [
 export type FleetCredentials = z.infer<typeof FleetCredentialsSchema>;
 
 const CONNECT_TIMEOUT_MS = 20_000;
-/** Time in ms for which a first connection is tried again: NATS may start at the same time, or its machine may be busy. */
+/** Time in ms for which the first connection is retried: NATS may start at the same time, or its machine may be busy. */
 const FIRST_CONNECTION_MS = 60_000;
 const RETRY_MS = 500;
 const PING_MS = 5_000;
@@ -118,11 +118,11 @@ export async function connectFleet(options: FleetConnectionOptions): Promise<Fle
       ...(tlsCa === undefined ? {} : { tls: { caFile: tlsCa } }),
     });
   const identity = executor === undefined ? undefined : { id: executor.id, pool: executor.pool };
-  return new NatsFleetConnection(await openPatiently(open), identity, options.onClosed);
+  return new NatsFleetConnection(await connectWithRetries(open), identity, options.onClosed);
 }
 
 /** @throws {ToolError} PARAM_INVALID, as a rejection */
-async function openPatiently(open: () => Promise<NatsConnection>): Promise<NatsConnection> {
+async function connectWithRetries(open: () => Promise<NatsConnection>): Promise<NatsConnection> {
   const until = performance.now() + FIRST_CONNECTION_MS;
   for (;;) {
     try {

@@ -8,9 +8,9 @@ const MAX_WALL_BUDGETS = 10;
 export class BudgetClock {
   readonly #budgetMs: number;
   readonly #startedAt = performance.now();
-  /** CPU time at the first query, which costs a microsecond. Time before it counts as wall time. */
-  #cpuAtLook: number | undefined;
-  #usedBeforeLook = 0;
+  /** CPU time at the first query. Time before it counts as wall time. A query costs a microsecond. */
+  #cpuAtFirstQuery: number | undefined;
+  #usedBeforeFirstQuery = 0;
 
   constructor(budgetMs: number) {
     this.#budgetMs = budgetMs;
@@ -19,13 +19,13 @@ export class BudgetClock {
   /** Returns the used part of the budget in ms. */
   usedMs(): number {
     const wall = performance.now() - this.#startedAt;
-    if (this.#cpuAtLook === undefined) {
-      this.#cpuAtLook = threadCpuMs();
-      this.#usedBeforeLook = wall;
+    if (this.#cpuAtFirstQuery === undefined) {
+      this.#cpuAtFirstQuery = threadCpuMs();
+      this.#usedBeforeFirstQuery = wall;
       return wall;
     }
     if (wall < this.#budgetMs || wall > this.#budgetMs * MAX_WALL_BUDGETS) return wall;
-    return this.#usedBeforeLook + threadCpuMs() - this.#cpuAtLook;
+    return this.#usedBeforeFirstQuery + threadCpuMs() - this.#cpuAtFirstQuery;
   }
 
   isOver(): boolean {

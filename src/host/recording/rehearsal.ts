@@ -71,7 +71,7 @@ export interface RehearsalReport {
   /** Groups of calls that are not identical, the largest first. */
   readonly groups: readonly RehearsalGroup[];
   /**
-   * Of the replayed calls. `executeMs` is the time without waits for capabilities and timers, in the recordings and in the replays, which
+   * Resource usage of the replayed calls. `executeMs` is the time without waits for capabilities and timers, in the recordings and in the replays, which
    * wait for neither. `peakBytes` is 0 where it cannot be measured (see `ToolUsage`).
    */
   readonly resources: {

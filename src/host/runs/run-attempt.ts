@@ -164,7 +164,7 @@ export class RunAttempt {
       ...{ sha256: current.sha256, isolateLifetime: "call", prewarm: false, coarseTime: false },
       ...pinned,
       limits: lowestLimits(limits, pinned.limits),
-      // What was taken from the tool since is not given back.
+      // A feature that was withdrawn from the tool since then stays withdrawn.
       features: pinned.features.filter((name) => features.includes(name)),
     };
   }

@@ -9,7 +9,7 @@ import { packageVersion } from "../config/package-version.ts";
 const MAX_NAME = 257;
 const MAX_NAMES = 100_000;
 
-/** Of code only. What one release compiles, another one may compile in another way. */
+/** Pinned code of a code-mode run: another release may compile the same source differently. */
 export const PinnedCodeSchema = z.strictObject({
   /** Absent for Python, whose source is the input of the run. The journal has the hash of `code`. */
   bundle: z.strictObject({ code: z.string(), sourceMap: z.string() }).optional(),

@@ -1,5 +1,5 @@
-// createRuns: durable runs of tools. A run that waits takes no process; it continues in any process that has the store, by repeating what its
-// journal has, and nothing is done twice that the journal has an answer of.
+// createRuns: durable runs of tools. A suspended run occupies no process. Any process with the store continues it by repeating its journal; a
+// request whose answer is in the journal is not made again.
 import { randomUUID } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import { type JsonValue, ToolError, unavailable } from "../../sandbox/contract/errors.ts";
@@ -74,7 +74,7 @@ export class Runs implements AsyncDisposable {
     });
     this.#poller = setInterval(() => {
       this.#polling ??= due
-        .look()
+        .poll()
         .catch((thrown) => notifySafely(options.onError, thrown))
         .then(() => {
           this.#polling = undefined;
@@ -201,7 +201,7 @@ export class Runs implements AsyncDisposable {
     const { maxJournalLength } = await limitsOf(this.#options, key.tenantId);
     if (journalLength + text.length > maxJournalLength) throw toJournalLengthError(maxJournalLength);
     const state = await store.appendEvent(key, text);
-    if (state === undefined) throw unavailable("not_found", "There is no such run, or it has ended");
+    if (state === undefined) throw unavailable("not_found", `There is no run ${quoteId(key.id)}, or it has ended`);
     return state;
   }
 
@@ -315,7 +315,7 @@ export class Runs implements AsyncDisposable {
 
   async #found(key: RunKey): Promise<RunRecord> {
     const run = await this.#options.store.find(key);
-    if (run === undefined) throw unavailable("not_found", "There is no such run");
+    if (run === undefined) throw unavailable("not_found", `There is no run ${quoteId(key.id)}`);
     return run;
   }
 
@@ -375,6 +375,8 @@ export class Runs implements AsyncDisposable {
 }
 
 const nameOf = ({ tenantId, id }: RunKey): string => JSON.stringify([tenantId, id]);
+/** Quotes the id of a run for a message. Ids of callers may be longer than those of runs. */
+const quoteId = (id: string): string => JSON.stringify(id.slice(0, 200));
 
 /**
  * Creates durable runs of the tools of a Glovebox. A tool that is granted `waitFor` can wait with `ctx.waitFor({ event })`, `{ approval }` or

@@ -301,14 +301,14 @@ async function warmUp(newHeader: string): Promise<boolean> {
   return ending.outcome === "output";
 }
 
-/** Whether the call is rolled back. Then the end of its own code has no effect. */
-let holdsEnds = false;
+/** Whether the call is being rolled back; the end of its own code is then ignored. */
+let isRollingBack = false;
 
 export function holdEnds(): void {
-  holdsEnds = true;
+  isRollingBack = true;
 }
 
-/** Rolls the call back. The host ends it, when the last step is in its journal. */
+/** Rolls the call back. The host ends it once the journal contains the last step. */
 export function rollBack(timeoutMs: number): void {
   const { rollBack: run } = usePlatformModule("rollback") as typeof Rollback;
   const forget = (): void => {
@@ -336,7 +336,7 @@ export async function invoke(
   const context = createCallContext(header, callId, tenantId);
   const ending = newEnding();
   await secure(run(header, { inputText, inputBytes, isStreamed }, context, ending));
-  if (holdsEnds) return;
+  if (isRollingBack) return;
   callState.active = false;
   if (!isContinued) clearAllTimers();
   forgetPending(isContinued);

@@ -208,7 +208,7 @@ export class ActiveCall implements PreparingCall, CpuShareAccount {
       : { at: enteredAt + mainThreadMs, reason: "cancelled" };
   }
 
-  /** The guest has left the main thread. If the call goes on, the host may send other calls meanwhile. */
+  /** The guest has left the main thread. If the call continues, the host may send other calls meanwhile. */
   onLeft(): void {
     const entries = this.#entries;
     this.#entries = 0;

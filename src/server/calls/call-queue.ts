@@ -17,15 +17,15 @@ const LEASE_MS = 15_000;
 const RENEW_MS = 4_000;
 /** How often a process looks for calls that others have added, and for expired leases, in ms. */
 const POLL_MS = 500;
-/** Every which time it looks for expired leases while the work queue delivers calls. */
+/** Number of polls for each search for expired leases, while the work queue delivers calls. */
 const SLOW_POLLS = 4;
-/** Most calls that one process has claimed at the same time. */
+/** Maximum number of calls that one process has claimed at the same time. */
 const MAX_RUNNING = 32;
-/** Most calls of one tenant among them, so that there are places for other tenants whatever one of them calls. */
+/** Maximum number of calls of one tenant among them, so that slots stay free for other tenants. */
 const MOST_OF_TENANT = 24;
-/** Most tenants with queued calls that are looked at at a time. Their turns go round. */
+/** Maximum number of tenants with queued calls that are read at a time, in rotation. */
 const MAX_TENANTS = 500;
-/** Time in ms in which several calls without room are reported once. */
+/** Time in ms in which several calls without a free slot are reported once. */
 const FULL_MS = 20;
 
 export interface CallQueueParts extends ClaimedCallsParts {
@@ -34,7 +34,7 @@ export interface CallQueueParts extends ClaimedCallsParts {
   readonly replicaId?: string | undefined;
   /** Delivers calls, for a server with executors. */
   readonly work?: WorkQueue | undefined;
-  /** Called when calls were added for which this process has no room. Default: they wait. */
+  /** Called when calls were added for which this process has no free slot. Default: they wait. */
   readonly onFull?: () => void;
 }
 
@@ -108,22 +108,22 @@ export class CallQueue implements AsyncDisposable {
     });
   }
 
-  /** Claims calls soon, or reports that there is no room for them. Call it when calls were added. */
+  /** Claims calls soon, or reports that no slot is free. Call it when calls were added. */
   notify(ids: readonly string[]): void {
     if (this.#isDelivered) {
       this.#parts.work?.announce(ids);
       return;
     }
     this.claimSoon();
-    const hasPlaces = this.#running.size < MAX_RUNNING && Math.max(0, ...this.#counts().values()) < MOST_OF_TENANT;
-    if (!this.#isClosed && hasPlaces) return;
+    const hasFreeSlot = this.#running.size < MAX_RUNNING && Math.max(0, ...this.#counts().values()) < MOST_OF_TENANT;
+    if (!this.#isClosed && hasFreeSlot) return;
     this.#reportingFull ??= setTimeout(() => {
       this.#reportingFull = undefined;
       this.#parts.onFull?.();
     }, FULL_MS);
   }
 
-  /** Claims calls as far as there is room. Those of the work queue are delivered. */
+  /** Claims calls while slots are free. The work queue delivers its calls itself. */
   claimSoon(): void {
     this.#isWanted = true;
     if (this.#isClosed || this.#isDelivered) return;
@@ -165,7 +165,7 @@ export class CallQueue implements AsyncDisposable {
     return counts;
   }
 
-  /** Claims calls for the free places, from all tenants that wait. */
+  /** Claims calls for the free slots, from all tenants that wait. */
   async #claim(): Promise<void> {
     this.#isWanted = false;
     for (let hasWrapped = false; this.#running.size < MAX_RUNNING && !this.#isClosed; ) {
@@ -179,7 +179,7 @@ export class CallQueue implements AsyncDisposable {
     }
   }
 
-  /** Claims calls of tenants until there is no place, none of them has calls, or each has its share. */
+  /** Claims calls of tenants until no slot is free, none of them has calls, or each has its share. */
   async #claimOf(waiting: Set<string>): Promise<void> {
     const { db, kind, replicaId } = this.#parts;
     while (!this.#isClosed) {

@@ -1,13 +1,13 @@
-// Divides the free places of one process among the tenants with queued calls, so that the backlog of one tenant does not keep others waiting.
+// Divides the free slots of one process among the tenants with queued calls, so that the backlog of one tenant does not keep others waiting.
 
-export interface Places {
+export interface ClaimSlots {
   readonly free: number;
-  /** Most calls of one tenant that run at the same time. */
+  /** Maximum number of calls of one tenant that run at the same time. */
   readonly most: number;
 }
 
 /**
- * Gives each free place to the waiting tenant that has the fewest calls then. Among equals, chance decides.
+ * Gives each free slot to the waiting tenant with the fewest calls at that moment. Among equals, the choice is random.
  * @param waiting tenants with queued calls
  * @param running number of calls of each tenant that run in this process
  * @returns how many calls of each tenant to claim. A tenant that gets none is left out
@@ -15,7 +15,7 @@ export interface Places {
 export function divide(
   waiting: readonly string[],
   running: ReadonlyMap<string, number>,
-  { free, most }: Places,
+  { free, most }: ClaimSlots,
 ): ReadonlyMap<string, number> {
   const tenants = waiting
     .map((tenantId) => ({ tenantId, count: running.get(tenantId) ?? 0, order: Math.random() }))

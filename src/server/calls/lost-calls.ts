@@ -1,5 +1,4 @@
-// Decides about calls that were passed on to a replica which is gone: such a call gets one record, that of the replica which ran it, if it has
-// written one.
+// Completes calls that were passed on to a replica that stopped. Each gets one record: the one that replica wrote, otherwise SANDBOX_CRASHED.
 import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError, type ToolResult } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
@@ -10,7 +9,7 @@ import { toFailedResult, toShown } from "./call-results.ts";
 import { type DirectCall, wholeCall } from "./direct-call.ts";
 import { toOutcome } from "./outcome.ts";
 
-/** Times in ms after which a record is looked for: a replica writes it shortly after the end of the call. */
+/** Delays in ms before each lookup of a record: a replica writes it shortly after the end of the call. */
 const RECHECKS_MS = [0, 50, 100, 200, 400, 800] as const;
 
 export interface LostCallsParts {
@@ -33,7 +32,7 @@ export class LostCalls {
     this.#parts = parts;
   }
 
-  /** Returns the record of a call whose replica is gone, and stores that it was lost, unless there is one. Never rejects. */
+  /** Returns the record of a call whose replica stopped. Without one, stores that the call was lost. Never rejects. */
   async settle(call: DirectCall): Promise<WholeCall> {
     const { database, metrics, onError } = this.#parts;
     const { row } = call;
@@ -76,7 +75,7 @@ export class LostCalls {
     return found;
   }
 
-  /** Stores that a call was lost. Returns its record if there is another one meanwhile. @param found its row, which has not ended */
+  /** Stores that a call was lost. Returns the record if another one was stored in the meantime. @param found its row, which has not ended */
   async #store(call: DirectCall, found: CallRow | undefined): Promise<CallRow | undefined> {
     const { db } = this.#parts.database;
     const { row } = call;

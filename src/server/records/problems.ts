@@ -1,4 +1,4 @@
-// Finds what is wrong now: what an operator should look at first.
+// Finds current problems that an operator should look at.
 
 import { type Expression, expressionBuilder, type SqlBool } from "kysely";
 import { type Glovebox, LAYERS, type Layer } from "../../host/index.ts";

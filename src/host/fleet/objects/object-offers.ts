@@ -1,5 +1,6 @@
-// What one side of a call is too large for a message, and the other side may read it in parts. It is kept in memory until
-// the other side has it or the call is over. No stream of NATS is involved, because NATS answers with rights of its own.
+// Data of a call that is too large for one message: the sender offers it, the receiver reads it in parts. The sender keeps
+// it in memory until the receiver has it or the call has ended. It uses no stream of NATS, because NATS answers with rights
+// of its own.
 import { createHash, randomBytes } from "node:crypto";
 import type { ObjectRef, PartRequest } from "../protocol/messages.ts";
 

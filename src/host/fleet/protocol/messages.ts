@@ -41,8 +41,8 @@ export const ObjectRefSchema = z.strictObject(objectFields);
 export type ObjectRef = z.infer<typeof ObjectRefSchema>;
 
 /**
- * What an executor publishes regularly. Its id and its pool are in the subject, which NATS checks. `key` is a secret of this process that control planes add to each message: a
- * message without it is not from a control plane, or is for an earlier process.
+ * Published regularly by an executor. The subject carries its id and pool, which NATS checks. Control planes repeat `key`,
+ * a secret of this process, in each message. A message with another key is ignored.
  */
 export const AnnouncementSchema = z.strictObject({
   type: z.literal("alive"),
@@ -73,7 +73,7 @@ export const LanguagesSchema = z.object({
   countsMessages: z.boolean().optional(),
 });
 export type Languages = z.infer<typeof LanguagesSchema>;
-/** Largest size of this part. */
+/** Largest size of the languages part of an announcement. */
 export const MAX_LANGUAGES_BYTES = 1_024;
 
 /** A Python call. Its source and wheels are objects that the executor keeps. */
@@ -85,7 +85,7 @@ const PythonSchema = z.strictObject({
   wheels: ObjectRefSchema.optional(),
 });
 
-/** The session in whose isolate a call runs: one at a time. The isolate outlives the call. */
+/** Session whose isolate runs the call, one call at a time. The isolate outlives the call. */
 const SessionSchema = z.strictObject({
   /** Name of the session between this control plane and this executor. */
   id: secret,
@@ -144,15 +144,17 @@ const AnswerSchema = z.strictObject({
   latencyMs: z.number().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
 });
 const CancelSchema = z.strictObject({ type: z.literal("cancel"), ...countedFields });
+/** Lets the executor send this many more chunks of a streamed call. */
 const CreditSchema = z.strictObject({
   type: z.literal("credit"),
   ...countedFields,
   chunks: z.int().min(1).max(1_000_000),
 });
+/** Says that a call waits for a person or a model, so that other calls may use its slot, or that this wait has ended. */
 const RestSchema = z.strictObject({ type: z.literal("rest"), ...countedFields, isResting: z.boolean() });
 const WatchIdleSchema = z.strictObject({ type: z.literal("watch-idle"), ...countedFields, isWatched: z.boolean() });
 /**
- * All calls of a control plane on this executor. A call that is missing is cancelled. If the executor does not run one of
+ * Lists all calls of a control plane on this executor. A call that is missing is cancelled. If the executor does not run one of
  * them, it responds with `running`.
  */
 const HoldSchema = z.strictObject({
@@ -163,7 +165,7 @@ const HoldSchema = z.strictObject({
   /** For each of them the number of its last message. Only for executors that count. */
   sent: z.array(count).max(MAX_FLEET_CALLS).optional(),
 });
-/** All sessions of a control plane on this executor. One that is missing ends. */
+/** Lists all sessions of a control plane on this executor. A session that is missing ends. */
 const HoldSessionsSchema = z.strictObject({
   type: z.literal("hold-sessions"),
   key: secret,

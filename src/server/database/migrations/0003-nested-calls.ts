@@ -2,7 +2,7 @@
 import { type Kysely, sql } from "kysely";
 import type { ColumnTypes } from "../column-types.ts";
 
-/** Whoever may approve versions may approve calls. Without this, no key of an older server could, nor create one that can. */
+/** Gives keys that can approve versions the scope to approve calls. Otherwise no key of an older server could, or could create a key that can. */
 async function extendKeys(db: Kysely<{ api_keys: { id: string; scopes: string } }>): Promise<void> {
   const keys = await db.selectFrom("api_keys").select(["id", "scopes"]).execute();
   for (const { id, scopes } of keys) {
