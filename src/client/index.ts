@@ -51,7 +51,17 @@ export type {
   Workers,
 } from "./types.ts";
 
-/** A client of one server. Every method throws an {@link ApiError} if the server answers with an error. */
+/**
+ * A client of one server. Every method rejects with an {@link ApiError} if the server answers with an error.
+ * @example
+ * ```typescript
+ * import type { GloveboxClient } from "glovebox/client";
+ *
+ * async function suspendAll(client: GloveboxClient): Promise<void> {
+ *   for await (const { id } of client.tenants()) await client.tenant(id).update({ state: "suspended" });
+ * }
+ * ```
+ */
 export class GloveboxClient extends ApiTransport {
   /** Returns the key that the client uses. */
   async whoAmI(): Promise<{

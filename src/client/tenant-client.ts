@@ -61,7 +61,25 @@ function toReason(reason: string | undefined): { readonly reason?: string | unde
 const isCall = (_status: number, body: unknown): boolean =>
   typeof body === "object" && body !== null && String((body as { readonly id?: unknown }).id).startsWith("call_");
 
-/** The methods that concern one tenant. */
+/**
+ * The methods that concern one tenant.
+ *
+ * Every method rejects with an {@link ApiError} if the server answers with an error, and with the code `NETWORK` if there is no answer. Common
+ * codes are UNAUTHENTICATED and FORBIDDEN for the key, NOT_FOUND for a name or an id, INVALID for a field, and RATE_LIMITED. An invalid argument
+ * is a `TypeError` whose `code` is PARAM_INVALID. A method that yields a list throws these errors while the list is read. `@throws` names only
+ * what a method has in addition.
+ * @example
+ * ```typescript
+ * import { createClient } from "glovebox/client";
+ *
+ * const client = createClient({ url: "http://127.0.0.1:7070", key: process.env.GLOVEBOX_KEY ?? "" });
+ * const tenant = client.tenant("acme");
+ * await tenant.deploy({ name: "shout", source: "export default ({ text }) => text.toUpperCase()" });
+ * const call = await tenant.call("shout", { input: { text: "hello" } });
+ * console.log(call.state, call.output);
+ * for await (const { id, tool } of tenant.calls({ state: "failed" })) console.log(id, tool);
+ * ```
+ */
 export class TenantClient {
   readonly #client: ApiTransport;
   readonly #path: string;
@@ -125,7 +143,11 @@ export class TenantClient {
     await this.#client.request("DELETE", `${this.#path}/keys/${segment(id)}`);
   }
 
-  /** Deploys a tool: `{ source }` or `{ files, entry }`, with the options of the API. */
+  /**
+   * Deploys a tool: `{ source }` or `{ files, entry }`, with the options of the API.
+   * @throws {ApiError} BUNDLE_FAILED for code that cannot be built; PARAM_INVALID for an invalid tool; CAPABILITY_DENIED for a capability or a package that the
+   *   policy does not allow; QUOTA_EXCEEDED for too many tools or versions, or too much stored data
+   */
   async deploy(upload: object): Promise<Deployed> {
     return await this.#client.request("POST", `${this.#path}/tools`, { body: upload });
   }
@@ -171,14 +193,22 @@ export class TenantClient {
     return await this.#client.request("GET", `${this.#path}/approvals/${segment(id)}`);
   }
 
-  /** Approves a call, which then runs once. @param reason for the audit log */
+  /**
+   * Approves a call, which then runs once.
+   * @param reason for the audit log
+   * @throws {ApiError} CONFLICT for a call that was decided before
+   */
   async approveCall(id: string, reason?: string): Promise<CallApproval> {
     return await this.#client.request("POST", `${this.#path}/approvals/${segment(id)}/approve`, {
       body: toReason(reason),
     });
   }
 
-  /** Denies a call. @param reason for its caller and the audit log */
+  /**
+   * Denies a call.
+   * @param reason for its caller and the audit log
+   * @throws {ApiError} CONFLICT for a call that was decided before
+   */
   async denyCall(id: string, reason?: string): Promise<CallApproval> {
     return await this.#client.request("POST", `${this.#path}/approvals/${segment(id)}/deny`, {
       body: toReason(reason),
@@ -197,7 +227,10 @@ export class TenantClient {
     return (await this.#client.request<{ readonly items: readonly Problem[] }>("GET", path)).items;
   }
 
-  /** Approves what a version requests, so that it can run. */
+  /**
+   * Approves what a version requests, so that it can run.
+   * @throws {ApiError} CONFLICT for a version that does not wait for approval
+   */
   async approve(tool: string, version: number): Promise<ToolVersion> {
     return await this.#client.request("POST", `${this.#versionPath(tool, version)}/approve`);
   }
@@ -205,6 +238,7 @@ export class TenantClient {
   /**
    * Sets which versions an alias runs, and their shares.
    * @param options `rollback`: when the release goes back by itself; null for never. Default: as before
+   * @throws {ApiError} CONFLICT for a version that is not approved
    */
   async setRelease(
     tool: string,
@@ -220,14 +254,17 @@ export class TenantClient {
     });
   }
 
-  /** Sets an alias to what it ran before its latest change. */
+  /**
+   * Sets an alias to what it ran before its latest change.
+   * @throws {ApiError} CONFLICT if there is nothing to go back to, or its version was deleted
+   */
   async rollback(tool: string, alias: string): Promise<Release> {
     return await this.#client.request("POST", `${this.#releasePath(tool, alias)}/rollback`);
   }
 
   /**
-   * Deletes a version that nothing needs any more, with its code. Fails with status 409 for the latest version, and while an alias runs it or
-   * calls or runs of it have not ended.
+   * Deletes a version that nothing needs any more, with its code.
+   * @throws {ApiError} CONFLICT for the latest version, and while an alias runs it or calls or runs of it have not ended
    */
   async deleteVersion(tool: string, version: number): Promise<void> {
     await this.#client.request("DELETE", this.#versionPath(tool, version));
@@ -238,7 +275,10 @@ export class TenantClient {
     await this.#client.request("DELETE", this.#releasePath(tool, alias));
   }
 
-  /** Deletes a tool with all its versions and releases. Fails with status 409 while runs of it have not ended. */
+  /**
+   * Deletes a tool with all its versions and releases.
+   * @throws {ApiError} CONFLICT while runs of it have not ended
+   */
   async deleteTool(tool: string): Promise<void> {
     await this.#client.request("DELETE", `${this.#path}/tools/${segment(tool)}`);
   }
@@ -246,6 +286,8 @@ export class TenantClient {
   /**
    * Calls a tool, and returns the call when it has ended, also if it failed.
    * @param options `idempotencyKey`: with it, the request is repeated after a network error, and the tool still runs at most once
+   * @throws {ApiError} CONFLICT if the first request with this key has not ended, or was another request. The error of a call that failed is in
+   *   the returned call
    */
   async call(
     tool: string,
@@ -260,7 +302,10 @@ export class TenantClient {
     });
   }
 
-  /** Adds a call to the queue, and returns it at once. The request is safe to repeat, because it has an idempotency key. */
+  /**
+   * Adds a call to the queue, and returns it at once. The request is safe to repeat, because it has an idempotency key.
+   * @throws {ApiError} CONFLICT for a key that another request has used; QUOTA_EXCEEDED if too many calls wait; INVALID for an invalid call
+   */
   async enqueue(tool: string, call: CallInput = {}, idempotencyKey: string = crypto.randomUUID()): Promise<Call> {
     checkKind(idempotencyKey, "idempotencyKey", "a string that is not empty");
     const headers = { prefer: "respond-async", "idempotency-key": idempotencyKey };
@@ -339,7 +384,10 @@ export class TenantClient {
     return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}/timeline`);
   }
 
-  /** Cancels a call that waits or runs. */
+  /**
+   * Cancels a call that waits or runs.
+   * @throws {ApiError} CONFLICT for a call that has ended
+   */
   async cancelCall(id: string): Promise<void> {
     await this.#client.request("POST", `${this.#path}/calls/${segment(id)}/cancel`);
   }
@@ -347,6 +395,8 @@ export class TenantClient {
   /**
    * Starts a durable run of a tool, and returns it when it waits or has ended.
    * @param options `wait: false` returns it at once
+   * @throws {ApiError} CONFLICT for a key that another request has used; QUOTA_EXCEEDED if too many runs are open; UNAVAILABLE while the
+   *   server shuts down
    */
   async startRun(
     tool: string,
@@ -399,36 +449,56 @@ export class TenantClient {
     return this.#client.list(`${this.#path}/runs/${segment(id)}/journal`);
   }
 
-  /** Approves what a run waits for, and returns the run when it waits again or has ended. @param wait id of the wait */
+  /**
+   * Approves what a run waits for, and returns the run when it waits again or has ended.
+   * @param wait id of the wait
+   * @throws {ApiError} CONFLICT if the run has ended or does not wait for this
+   */
   async approveRun(id: string, wait: number, reason?: string): Promise<Run> {
     const path = `${this.#path}/runs/${segment(id)}/waits/${numberSegment(wait)}/approve`;
     return await this.#client.request("POST", path, { body: toReason(reason) });
   }
 
-  /** Denies what a run waits for. @param reason for the tool and the audit log */
+  /**
+   * Denies what a run waits for.
+   * @param reason for the tool and the audit log
+   * @throws {ApiError} CONFLICT if the run has ended or does not wait for this
+   */
   async denyRun(id: string, wait: number, reason?: string): Promise<Run> {
     const path = `${this.#path}/runs/${segment(id)}/waits/${numberSegment(wait)}/deny`;
     return await this.#client.request("POST", path, { body: toReason(reason) });
   }
 
-  /** Answers an elicitation that a run waits for. */
+  /**
+   * Answers an elicitation that a run waits for.
+   * @throws {ApiError} CONFLICT if the run has ended or does not wait for this
+   */
   async answerRun(id: string, wait: number, answer: RunAnswer): Promise<Run> {
     const path = `${this.#path}/runs/${segment(id)}/waits/${numberSegment(wait)}/answer`;
     return await this.#client.request("POST", path, { body: answer });
   }
 
-  /** Gives a run an event. One that no wait needs yet is kept. */
+  /**
+   * Gives a run an event. One that no wait needs yet is kept.
+   * @throws {ApiError} CONFLICT for a run that has ended
+   */
   async sendRunEvent(id: string, name: string, value?: unknown): Promise<Run> {
     checkKind(name, "name", "a string that is not empty");
     return await this.#client.request("POST", `${this.#path}/runs/${segment(id)}/events`, { body: { name, value } });
   }
 
-  /** Cancels a durable run. What it has registered with `ctx.onRollback` is undone. */
+  /**
+   * Cancels a durable run. What it has registered with `ctx.onRollback` is undone.
+   * @throws {ApiError} CONFLICT for a run that has ended
+   */
   async cancelRun(id: string): Promise<Run> {
     return await this.#client.request("POST", `${this.#path}/runs/${segment(id)}/cancel`);
   }
 
-  /** Returns the recording of a call, which `glovebox.replay()` runs again. */
+  /**
+   * Returns the recording of a call, which `glovebox.replay()` runs again.
+   * @throws {ApiError} NOT_FOUND also for a call without a recording
+   */
   async recording(id: string): Promise<{ readonly format: string; readonly [field: string]: unknown }> {
     return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}/recording`);
   }
@@ -464,15 +534,20 @@ export class TenantClient {
     return await this.#client.request("PUT", `${this.#path}/secrets/${segment(name)}`, { body: secret, isSafe: true });
   }
 
+  /** Deletes a secret. */
   async deleteSecret(name: string): Promise<void> {
     await this.#client.request("DELETE", `${this.#path}/secrets/${segment(name)}`);
   }
 
+  /** Yields the schedules. */
   schedules(): AsyncGenerator<Schedule, void> {
     return this.#client.list(`${this.#path}/schedules`);
   }
 
-  /** Creates a schedule. Times are in UTC, and runs do not overlap, unless it says otherwise. */
+  /**
+   * Creates a schedule. Default: times in UTC, and runs do not overlap.
+   * @throws {ApiError} NAME_TAKEN for a name that another schedule has; QUOTA_EXCEEDED for an input that the tenant may not store
+   */
   async createSchedule(schedule: {
     readonly name: string;
     readonly tool: string;
@@ -525,6 +600,7 @@ export class TenantClient {
     return await this.#client.request("POST", `${this.#path}/webhooks/${segment(id)}/test`);
   }
 
+  /** Deletes a webhook with its deliveries. */
   async deleteWebhook(id: string): Promise<void> {
     await this.#client.request("DELETE", `${this.#path}/webhooks/${segment(id)}`);
   }
@@ -534,7 +610,10 @@ export class TenantClient {
     return this.#client.list(`${this.#path}/webhooks/${segment(webhookId)}/deliveries`);
   }
 
-  /** Sends a delivery that has ended once more. */
+  /**
+   * Sends a delivery that has ended once more.
+   * @throws {ApiError} CONFLICT for a delivery that has not ended
+   */
   async redeliver(webhookId: string, id: string): Promise<void> {
     const path = `${this.#path}/webhooks/${segment(webhookId)}/deliveries/${segment(id)}/redeliver`;
     await this.#client.request("POST", path);
@@ -545,7 +624,10 @@ export class TenantClient {
     return this.#client.list(`${this.#path}/triggers`);
   }
 
-  /** Creates a trigger, and returns it with its signing secret, which is shown only now. */
+  /**
+   * Creates a trigger, and returns it with its signing secret, which is shown only now.
+   * @throws {ApiError} NAME_TAKEN for a name that another trigger has
+   */
   async createTrigger(trigger: {
     readonly name: string;
     readonly tool: string;

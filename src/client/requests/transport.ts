@@ -3,7 +3,22 @@
 import type { CallEvent } from "../types.ts";
 import { checkKind, checkOptions, invalid, toJsonText } from "./check-arguments.ts";
 
-/** The response of the server to a request that failed. */
+/**
+ * The response of the server to a request that failed.
+ * @example
+ * ```typescript
+ * import { ApiError, type TenantClient } from "glovebox/client";
+ *
+ * async function findVersion(tenant: TenantClient, tool: string, version: number): Promise<string | undefined> {
+ *   try {
+ *     return (await tenant.version(tool, version)).state;
+ *   } catch (error) {
+ *     if (error instanceof ApiError && error.code === "NOT_FOUND") return undefined;
+ *     throw error;
+ *   }
+ * }
+ * ```
+ */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   /** Status of the response; 0 if there was none. */

@@ -53,7 +53,7 @@ export class AgentLoop {
    * Runs one call and adds its answer to the conversation, and the call too if the last turn does not contain it. `context` is merged into
    * the loop's context. The loop's `tools` and `needsApproval` apply: a call that needs approval is not run and is answered with
    * APPROVAL_REQUIRED. Resolves even if the tool fails: the failure is the answer.
-   * Rejects with a ToolError (PARAM_INVALID) for invalid `messages`, `router` or `context`.
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for invalid `messages`, `router` or `context`
    */
   async executeSingleTurn(
     messages: readonly Message[],
@@ -72,8 +72,8 @@ export class AgentLoop {
 
   /**
    * Runs a conversation until it ends or calls wait for approval. Resolves with its outcome, even if the model or a tool fails.
-   * Rejects with a ToolError before anything runs: PARAM_INVALID for invalid options and for a state that cannot be resumed; INTERNAL if
-   * `claim` fails; CANCELLED if the signal aborts before the state is claimed.
+   * @throws {ToolError} as a rejection, before anything runs: PARAM_INVALID for invalid options and for a state that cannot be resumed;
+   *   INTERNAL if `claim` fails; CANCELLED if the signal aborts before the state is claimed
    */
   async run(options: AgentRunOptions): Promise<AgentOutcome> {
     return await deferFailure(async () => {
@@ -85,7 +85,7 @@ export class AgentLoop {
   /**
    * Runs a conversation and yields its events, with the outcome last. The run starts when the first event is read. A slow reader slows down
    * the model's stream, not the tools.
-   * The stream never rejects: an error that `run` rejects with becomes an outcome with the status `failed`.
+   * @returns a stream that never rejects: an error that {@link run} rejects with becomes an outcome with the status `failed`
    */
   stream(options: AgentRunOptions): AgentStream {
     return createEventStream<AgentEvent>((events, stop) =>

@@ -136,7 +136,19 @@ export function mend(messages: readonly Message[]): readonly Message[] {
  * its answer. System messages and the last exchange are always kept, even if they do not fit.
  * @param fits returns synchronously whether the messages fit, for example by their number of tokens
  * @throws {ToolError} PARAM_INVALID for a value that is not an array of messages, and if `fits` returns anything other than a boolean;
- * errors of `fits` are passed on
+ *   errors of `fits` are passed on
+ * @example
+ * ```ts
+ * import { trimConversation } from "glovebox/agent";
+ *
+ * const messages = [
+ *   { role: "system", content: "Answer in one sentence." },
+ *   { role: "user", content: "What is an isolate?" },
+ *   { role: "user", content: "And a realm?" },
+ * ] as const;
+ * const kept = trimConversation(messages, (some) => some.length <= 2);
+ * console.log(kept.map(({ role }) => role).join()); // system,user
+ * ```
  */
 export function trimConversation(
   messages: readonly Message[],

@@ -80,6 +80,16 @@ export function createMemoryIdempotencyStore(...options: readonly never[]): Idem
  * writable.
  * @param directory created if it is missing
  * @throws {ToolError} PARAM_INVALID for a directory that is not a path or cannot be used, and for options: there are none
+ * @example
+ * ```typescript
+ * import { type AgentLoop, createFileIdempotencyStore } from "glovebox/agent";
+ *
+ * async function approve(loop: AgentLoop, state: string): Promise<void> {
+ *   const idempotencyStore = createFileIdempotencyStore("./data/resumed");
+ *   const outcome = await loop.run({ state, approvals: { call_1: true }, idempotencyStore });
+ *   console.log(outcome.status);
+ * }
+ * ```
  */
 export function createFileIdempotencyStore(directory: string, ...options: readonly never[]): IdempotencyStore {
   checkNoOptions(options);

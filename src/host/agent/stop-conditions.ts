@@ -102,6 +102,13 @@ export function afterOutputTokens(count: number): StopCondition {
 /**
  * Stops when one of the conditions is true. Later conditions are then not called.
  * @throws {ToolError} PARAM_INVALID without conditions, and for a value that is not a function
+ * @example
+ * ```ts
+ * import { AgentLoop, afterFailedSteps, afterOutputTokens, anyOf, whenSucceeded } from "glovebox/agent";
+ *
+ * const stopWhen = anyOf(whenSucceeded("answer"), afterFailedSteps(3), afterOutputTokens(20_000));
+ * const loop = new AgentLoop({ stopWhen });
+ * ```
  */
 export function anyOf(...conditions: readonly StopCondition[]): StopCondition {
   const parsed = parseConditions(conditions);

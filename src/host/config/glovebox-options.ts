@@ -121,7 +121,7 @@ export interface GloveboxOptions {
    * receives the cause.
    */
   readonly flags?: Flags | undefined;
-  /** Limits of every call. A tenant, tool or call can only lower them. */
+  /** Limits of every call. A tenant, tool or call can only lower them. Default: the defaults of {@link LIMITS}. */
   readonly limits?: PartialLimits | undefined;
   /**
    * How long an isolate lives: for one call, for many calls of a tool, or for a session.
@@ -141,10 +141,10 @@ export interface GloveboxOptions {
   readonly tenancy?: TenancyMode | undefined;
   /**
    * Policies of tenants, such as their limits and their share of the machine: a record by tenant id, or a function that returns the policy
-   * of a tenant.
+   * of a tenant. Default: every tenant has the policy that the other options describe.
    */
   readonly tenants?: Tenants | undefined;
-  /** How long the results of an asynchronous `tenants` function are cached. */
+  /** How long the results of an asynchronous `tenants` function are cached. Default: 30 s, for up to 10,000 tenants. */
   readonly tenantCache?: TenantCacheOptions | undefined;
   /**
    * Hardening of the worker processes. `"auto"`: every layer that works on this machine; `glovebox.hardening` reports which. `"strict"`:
@@ -152,7 +152,7 @@ export interface GloveboxOptions {
    * @default "auto"
    */
   readonly hardening?: Hardening | undefined;
-  /** How tools are built, and which packages they may import. */
+  /** How tools are built, and which packages they may import. Default: the defaults of its fields. */
   readonly bundler?:
     | {
         /** Folder that packages are loaded from. Default: every `node_modules` next to the tool and above it, up to `root`. */
@@ -167,11 +167,11 @@ export interface GloveboxOptions {
         readonly linkedPackages?: readonly string[] | undefined;
         /** Names of the packages that tools may import. Default: all packages that are found. */
         readonly allowPackages?: readonly string[] | undefined;
-        /** Limits of a build: sizes, number of modules and time. */
+        /** Limits of a build: sizes, number of modules and time. Default: those of {@link BundleLimits}. */
         readonly limits?: Partial<BundleLimits> | undefined;
       }
     | undefined;
-  /** Size of the pool of worker processes. */
+  /** Size of the pool of worker processes. Default: the defaults of its fields. */
   readonly workers?:
     | {
         /**
@@ -201,9 +201,9 @@ export interface GloveboxOptions {
     | undefined;
   /** Executors on other machines that run the calls of sandboxed tools. Default: none; all calls run on this machine. */
   readonly executors?: ExecutorsOptions | undefined;
-  /** Packages that Python tools may import in addition to the standard library, and capabilities of `python_exec`. */
+  /** Packages that Python tools may import in addition to the standard library, and capabilities of `python_exec`. Default: none. */
   readonly python?: PythonOptions | undefined;
-  /** Cache of bundles and V8 code caches. `false`: in memory only. */
+  /** Cache of bundles and V8 code caches. `false`: in memory only. Default: in memory and on disk. */
   readonly cache?:
     | false
     | {
@@ -267,12 +267,12 @@ export interface GloveboxOptions {
   readonly egress?: EgressOptions | undefined;
   /**
    * Secrets that the host adds to requests of tools with the capability `secrets`, and the hosts that may receive them. The tool never sees
-   * the value.
+   * the value. Default: none.
    */
   readonly secrets?: Secrets | undefined;
-  /** Host functions that can be granted to tools, made with `defineCapability`. */
+  /** Host functions that can be granted to tools, made with `defineCapability`. Default: none. */
   readonly capabilities?: readonly Capability[] | undefined;
-  /** Upstream MCP servers, whose tools the router offers. Each is started, or connected to, when its tools are first needed. */
+  /** Upstream MCP servers, whose tools the router offers. Each is started, or connected to, when its tools are first needed. Default: none. */
   readonly mcp?: McpOptions | undefined;
   /** How arguments that do not match a tool's schema are coerced. Default: not at all. A tool and a call may override it. */
   readonly arguments?: ArgumentOptions | undefined;
@@ -282,13 +282,13 @@ export interface GloveboxOptions {
    * @default false
    */
   readonly coarseTime?: boolean | undefined;
-  /** Features of the JavaScript engine that tools have without a grant. */
+  /** Features of the JavaScript engine that tools have without a grant. Default: `{ dynamicCode: true }`. */
   readonly engine?: EngineOptions | undefined;
-  /** When the circuit of a tool source that keeps failing opens. */
+  /** When the circuit of a tool source that keeps failing opens. Default: after 5 failures in a row, for 10 s to 5 minutes. `false`: never. */
   readonly health?: HealthOptions | undefined;
-  /** Functions of the host that run around each stage of a call: they observe, modify or reject it. */
+  /** Functions of the host that run around each stage of a call: they observe, modify or reject it. Default: none. */
   readonly hooks?: readonly Hook[] | undefined;
-  /** OpenTelemetry: `true` for the global providers, or options with the host's own. Requires `@opentelemetry/api`. */
+  /** OpenTelemetry: `true` for the global providers, or options with the host's own. Requires `@opentelemetry/api`. Default: none. */
   readonly telemetry?: true | TelemetryOptions | undefined;
   /** Operator log: a pino instance, pino's options, a level, or `true`. Default: none. */
   readonly logger?: LoggerOption | undefined;
@@ -297,6 +297,6 @@ export interface GloveboxOptions {
    * `process.emitWarning()` if there is none.
    */
   readonly onWarning?: ((warning: ToolWarning) => void) | undefined;
-  /** Receives failures whose cause must not be shown to the caller. */
+  /** Receives failures whose cause must not be shown to the caller. Default: only the `logger` reports them. */
   readonly onError?: ((error: unknown) => void) | undefined;
 }

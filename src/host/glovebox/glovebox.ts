@@ -122,6 +122,19 @@ export interface SideList {
 /**
  * A running Glovebox, returned by {@link createGlovebox}. Dispose it (`await using`) or call `close()`: both end its worker processes. Calls
  * that still run then end with CANCELLED, and later calls fail with TOOL_UNAVAILABLE.
+ * @example
+ * ```typescript
+ * import { createGlovebox, type Glovebox } from "glovebox";
+ *
+ * async function shout(glovebox: Glovebox, text: string): Promise<string> {
+ *   const result = await glovebox.execute({ id: "c1", toolName: "shout", arguments: { text } });
+ *   return result.success ? String(result.output) : result.error.userMessage;
+ * }
+ *
+ * await using glovebox = await createGlovebox();
+ * await glovebox.addTool({ name: "shout", source: "export default ({ text }) => text.toUpperCase()" });
+ * console.log(await shout(glovebox, "hello"));
+ * ```
  */
 export class Glovebox implements AsyncDisposable {
   /** Router that runs the calls: `glovebox.execute()` and `glovebox.stream()` are shortcuts to it. */

@@ -47,6 +47,17 @@ const createAnswer = (api: OpenAIApi, tools: OpenAITools | undefined, { createId
  * @param tools tools of the request, which map aliases back to names
  * @throws {ModelResponseError} for a failed response, or one beyond the limits
  * @throws {ToolError} PARAM_INVALID for invalid tools or options, or if the response is not an object, or is a promise
+ * @example
+ * ```typescript
+ * import { createGlovebox } from "glovebox";
+ * import { readAnswer, toOpenAITools } from "glovebox/openai";
+ *
+ * await using glovebox = await createGlovebox({ tools: { builtinTools: true } });
+ * const tools = toOpenAITools(await glovebox.listTools(), { api: "responses" });
+ * // The response of `client.responses.create({ tools: tools.tools, … })` or of any compatible server.
+ * declare const response: unknown;
+ * const { calls } = readAnswer(response, tools);
+ * ```
  */
 export function readAnswer(response: unknown, tools?: OpenAITools, options: ReadOptions = {}): Answer {
   if (isThenable(response)) {

@@ -94,6 +94,12 @@ function toAssistantMessages(turn: AssistantTurn, names: ToolNames, limits?: Out
  * Converts a conversation to Chat Completions messages.
  * @param tools tools of the request, whose aliases are used for the calls
  * @throws {ToolError} PARAM_INVALID for invalid messages, tools or limits, naming the path
+ * @example
+ * ```ts
+ * import { toChatMessages } from "glovebox/openai";
+ *
+ * console.log(JSON.stringify(toChatMessages([{ role: "user", content: "Hello" }]))); // [{"role":"user","content":"Hello"}]
+ * ```
  */
 export function toChatMessages(
   messages: readonly Message[],

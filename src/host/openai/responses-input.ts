@@ -97,6 +97,13 @@ function toAssistantItems(
  * Converts a conversation to the Responses API's `input`.
  * @param tools tools of the request, whose aliases are used for the calls
  * @throws {ToolError} PARAM_INVALID for invalid messages, tools or limits, naming the path
+ * @example
+ * ```ts
+ * import { toResponsesInput } from "glovebox/openai";
+ *
+ * const input = toResponsesInput([{ role: "user", content: "How much is 19 + 23?" }]);
+ * console.log(JSON.stringify(input)); // [{"role":"user","content":"How much is 19 + 23?"}]
+ * ```
  */
 export function toResponsesInput(
   messages: readonly Message[],

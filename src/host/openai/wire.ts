@@ -49,7 +49,22 @@ export function sizeOfItem(value: unknown): number | undefined {
   return chars;
 }
 
-/** The error of a model's answer that failed. */
+/**
+ * The error of a model's answer that failed.
+ * @example
+ * ```typescript
+ * import { ModelResponseError, readAnswer } from "glovebox/openai";
+ *
+ * function isRateLimit(response: unknown): boolean {
+ *   try {
+ *     readAnswer(response);
+ *     return false;
+ *   } catch (error) {
+ *     return error instanceof ModelResponseError && error.code === "rate_limit_exceeded";
+ *   }
+ * }
+ * ```
+ */
 export class ModelResponseError extends Error {
   override readonly name = "ModelResponseError";
   /** The provider's error code, if it sent one. */

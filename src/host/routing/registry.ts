@@ -109,12 +109,25 @@ export function checkTool(tool: RegisteredTool): string {
   return name;
 }
 
-/** A {@link ToolRegistry} in memory: the default of a router. */
+/**
+ * A {@link ToolRegistry} in memory: the default of a router.
+ * @example
+ * ```ts
+ * import { MemoryToolRegistry, ToolRouter } from "glovebox";
+ *
+ * const registry = new MemoryToolRegistry();
+ * const stop = registry.onChange(() => console.log("changed"));
+ * const router = new ToolRouter({ registry });
+ * console.log((await router.listTools()).length); // 0
+ * stop();
+ * ```
+ */
 export class MemoryToolRegistry implements ToolRegistry {
   readonly #global = new Map<string, RegisteredTool>();
   readonly #tenants = new Map<string, Map<string, RegisteredTool>>();
   readonly #listeners = new Set<RegistryListener>();
 
+  /** @throws {ToolError} PARAM_INVALID for a malformed tool or name; NAME_TAKEN if the tenant has a tool of this name */
   add(tool: RegisteredTool): void {
     const name = checkTool(tool);
     if (this.get(name, tool.tenantId) !== undefined) {
@@ -128,6 +141,7 @@ export class MemoryToolRegistry implements ToolRegistry {
     this.#tell(tool.tenantId);
   }
 
+  /** @throws {ToolError} PARAM_INVALID for a value that is not a registered tool */
   replace(tool: RegisteredTool): boolean {
     const name = checkTool(tool);
     const { tenantId } = tool;
@@ -138,6 +152,7 @@ export class MemoryToolRegistry implements ToolRegistry {
     return true;
   }
 
+  /** @throws {ToolError} PARAM_INVALID for a name or a tenant id that is not a string */
   remove(toolName: string, tenantId?: string): boolean {
     checkTenantId(tenantId, "tenantId");
     checkString(toolName, "toolName");
@@ -148,6 +163,7 @@ export class MemoryToolRegistry implements ToolRegistry {
     return removed;
   }
 
+  /** @throws {ToolError} PARAM_INVALID for a listener that is not a function */
   onChange(listener: RegistryListener): () => void {
     if (typeof listener !== "function") {
       throw new ToolError("PARAM_INVALID", `listener: Expected a function, got ${describeKind(listener)}`);
@@ -162,6 +178,7 @@ export class MemoryToolRegistry implements ToolRegistry {
     for (const listener of [...this.#listeners]) notifySafely(listener, tenantId);
   }
 
+  /** @throws {ToolError} PARAM_INVALID for a name or a tenant id that is not a string */
   get(toolName: string, tenantId?: string): RegisteredTool | undefined {
     checkTenantId(tenantId, "tenantId");
     checkString(toolName, "toolName");
@@ -169,6 +186,7 @@ export class MemoryToolRegistry implements ToolRegistry {
     return own ?? this.#global.get(toolName);
   }
 
+  /** @throws {ToolError} PARAM_INVALID for a tenant id that is not a string */
   list(tenantId?: string): readonly RegisteredTool[] {
     checkTenantId(tenantId, "tenantId");
     const tools = new Map(this.#global);

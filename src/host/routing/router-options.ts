@@ -33,22 +33,22 @@ import type { SourceDiscovery, SourceTransport } from "./tool-source.ts";
 export interface ToolRouterOptions {
   /** Registry of the tools. Default: in memory. */
   readonly registry?: ToolRegistry | undefined;
-  /** Limits of every call. A tool and a call can only lower them. */
+  /** Limits of every call. A tool and a call can only lower them. Default: the defaults of {@link LIMITS}. */
   readonly limits?: PartialLimits | undefined;
   /**
    * `"single"`: there is one tenant, and passing a `tenantId` is an error. `"multi"`: every tool, call and session requires a `tenantId`; a tool
    * of all tenants is registered with `scope: "global"`. Default: `"single"`.
    */
   readonly tenancy?: TenancyMode | undefined;
-  /** Policies of tenants: a record, or a function that looks them up. Requires `tenancy: "multi"`. */
+  /** Policies of tenants: a record, or a function that looks them up. Requires `tenancy: "multi"`. Default: none; the other options apply. */
   readonly tenants?: Tenants | undefined;
-  /** How answers of an asynchronous `tenants` function are cached. Requires such a function. */
+  /** How answers of an asynchronous `tenants` function are cached. Requires such a function. Default: 30 s, for up to 10,000 tenants. */
   readonly tenantCache?: TenantCacheOptions | undefined;
-  /** Whether guests see a coarse clock, which does not advance while they run. A tenant's policy takes precedence. */
+  /** Whether guests see a coarse clock, which does not advance while they run. A tenant's policy takes precedence. @default false */
   readonly coarseTime?: boolean | undefined;
-  /** Parsed egress rules and secrets of sandboxed tools. A tenant's policy takes precedence. */
+  /** Parsed egress rules of sandboxed tools. A tenant's policy takes precedence. Default: no requests are allowed. */
   readonly egress?: EgressPolicy | undefined;
-  /** Parsed secrets of sandboxed tools, by name. A tenant's policy takes precedence. */
+  /** Parsed secrets of sandboxed tools, by name. A tenant's policy takes precedence. @default {} */
   readonly secrets?: SecretPolicies | undefined;
   /** Rate limit of each tenant. A tenant's policy takes precedence. Default: unlimited. */
   readonly rateLimit?: RateLimitOptions | undefined;
@@ -56,23 +56,23 @@ export interface ToolRouterOptions {
   readonly quotas?: QuotaOptions | undefined;
   /** Keeps the counters of rates and quotas. Default: in memory. */
   readonly quotaStore?: QuotaStore | undefined;
-  /** Shared by all routers of a Glovebox; used instead of `quotaStore`. */
+  /** Shared by all routers of a Glovebox; used instead of `quotaStore`. Default: states of this router. */
   readonly tenantStates?: TenantStates | undefined;
   /** False disables all tools except those that a flag enables. Default: true without `flags`, false with them. */
   readonly enabled?: boolean | undefined;
-  /** Feature flags, which take precedence over `enabled`. With flags, a tool is disabled unless a flag or `enabled` enables it. */
+  /** Feature flags, which take precedence over `enabled`. With flags, a tool is disabled unless a flag or `enabled` enables it. Default: none. */
   readonly flags?: Flags | undefined;
-  /** When the circuit breaker of a source that keeps failing opens. */
+  /** When the circuit breaker of a source that keeps failing opens. Default: after 5 failures in a row, for 10 s to 5 minutes. `false`: never. */
   readonly health?: HealthOptions | undefined;
-  /** How invalid arguments are coerced. The options of a tool and of a call take precedence. */
+  /** How invalid arguments are coerced. The options of a tool and of a call take precedence. Default: not at all. */
   readonly arguments?: ArgumentOptions | undefined;
-  /** Receives each INTERNAL failure with its cause, for the operator's log. Callers never receive the cause. */
+  /** Receives each INTERNAL failure with its cause, for the operator's log. Callers never receive the cause. Default: none. */
   readonly onInternalError?: ((error: ToolError) => unknown) | undefined;
-  /** Functions that are called at the stages of each call, in this order. */
+  /** Functions that are called at the stages of each call, in this order. @default [] */
   readonly hooks?: readonly Hook[] | undefined;
-  /** Created by `createTelemetry` and `createHostLog`. */
+  /** Traces and metrics of calls, created by `createTelemetry`. Default: none. */
   readonly telemetry?: Telemetry | undefined;
-  /** Log for the operator. Default: none. */
+  /** Log for the operator, created by `createHostLog`. Default: none. */
   readonly log?: HostLog | undefined;
 }
 

@@ -41,7 +41,20 @@ const NEVER = new AbortController().signal;
 /** A run that is only ended has no attempt to stop. */
 const NO_SIGNALS = { lost: NEVER, cancelled: NEVER };
 
-/** Durable runs of the tools of one Glovebox. Create it with {@link createRuns}, and close it before the Glovebox. */
+/**
+ * Durable runs of the tools of one Glovebox. Create it with {@link createRuns}, and close it before the Glovebox.
+ * @example
+ * ```typescript
+ * import type { Runs } from "glovebox";
+ *
+ * async function approvePayment(runs: Runs): Promise<void> {
+ *   let run = await runs.start({ toolName: "pay", arguments: { eur: 50 } });
+ *   const wait = run.waits.find(({ kind }) => kind === "approval");
+ *   if (wait !== undefined) run = await runs.signal(run.id, { approval: wait.id, approved: true });
+ *   console.log(run.state);
+ * }
+ * ```
+ */
 export class Runs implements AsyncDisposable {
   readonly #box: RunHost;
   readonly #options: ParsedRunsOptions;
@@ -141,18 +154,27 @@ export class Runs implements AsyncDisposable {
     return { id, settled };
   }
 
-  /** Returns a run; undefined if the tenant has none of this id. */
+  /**
+   * Returns a run; undefined if the tenant has none of this id.
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, and for a tenant that does not match the tenancy
+   */
   async get(id: string, options: RunOwner = {}): Promise<RunRecord | undefined> {
     return await deferFailure(() => this.#options.store.find(this.#keyOf(id, options)));
   }
 
-  /** Returns the journal of a run, entry by entry. */
+  /**
+   * Returns the journal of a run, entry by entry; empty if the tenant has no run of this id.
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, and for a tenant that does not match the tenancy
+   */
   async journal(id: string, options: RunOwner = {}): Promise<readonly JsonValue[]> {
     const texts = await deferFailure(() => this.#options.store.journal(this.#keyOf(id, options)));
     return texts.map((text) => JSON.parse(text) as JsonValue);
   }
 
-  /** Lists the runs of a tenant, by id. */
+  /**
+   * Lists the runs of a tenant, by id.
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for an invalid filter, and for a tenant that does not match the tenancy
+   */
   list(options: RunOwner & Partial<RunFilter> = {}): Promise<readonly RunRecord[]> {
     return deferFailure(async () => {
       const { tenantId, ...filter } = parseOptions(ListSchema, options, "options");
@@ -177,7 +199,10 @@ export class Runs implements AsyncDisposable {
     });
   }
 
-  /** Stores what a run waits for as {@link signal} does, and does not continue the run. */
+  /**
+   * Stores what a run waits for as {@link signal} does, and does not continue the run.
+   * @throws {ToolError} as {@link signal} does
+   */
   deliver(id: string, signal: RunSignal, options: RunOwner = {}): Promise<void> {
     return deferFailure(async () => {
       await this.#deliver(id, signal, options);
@@ -221,6 +246,7 @@ export class Runs implements AsyncDisposable {
   /**
    * Continues a run that is suspended, or whose process is gone, or waits for its attempt that is under way here.
    * @returns the run when it waits again or has ended; undefined if it does not exist, has ended, or another process has claimed it
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, and for a tenant that does not match the tenancy; TOOL_UNAVAILABLE after `close()`
    */
   async resume(id: string, options: RunOwner = {}): Promise<RunRecord | undefined> {
     return await deferFailure(() => this.#resumeOrJoin(this.#keyOf(id, options)));
@@ -229,7 +255,8 @@ export class Runs implements AsyncDisposable {
   /**
    * Ends a run that waits, when the functions of its `ctx.onRollback` have run, and stops one that is under way in this process. A run whose journal
    * cannot be read fails, and is not rolled back.
-   * @returns false if it has ended, or is under way in another process
+   * @returns false if it does not exist, has ended, or is under way in another process
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, and for a tenant that does not match the tenancy
    */
   async cancel(id: string, options: RunOwner = {}): Promise<boolean> {
     return await deferFailure(() => this.#cancel(this.#keyOf(id, options)));

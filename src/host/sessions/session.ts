@@ -129,6 +129,16 @@ export interface SessionDependencies {
 
 /**
  * A stateful session. Disposing it (`await using`) or closing it ends its isolate; a current run fails with CANCELLED.
+ * @example
+ * ```ts
+ * import { createGlovebox } from "glovebox";
+ *
+ * await using glovebox = await createGlovebox();
+ * await using session = await glovebox.openSession();
+ * await session.run("const prices = [3, 4]");
+ * const result = await session.run("prices.reduce((a, b) => a + b)");
+ * console.log(result.success && result.output); // 7
+ * ```
  */
 export class Session implements AsyncDisposable {
   readonly #state: SessionState;
@@ -163,10 +173,11 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Runs code after the runs before it have ended. Concurrent runs wait for each other, in order. The promise never
-   * rejects. A run that throws keeps its effects. A run that is stopped (timeout, CPU time, memory or signal) ends the
-   * session, and later runs get TOOL_UNAVAILABLE with the reason.
-   * @param options an unknown key or an invalid value results in PARAM_INVALID
+   * Runs code after the runs before it have ended. Concurrent runs wait for each other, in order. A run that throws
+   * keeps its effects. A run that is stopped (timeout, CPU time, memory or signal) ends the session.
+   * @returns the result; the promise never rejects. Codes of failures are, among others: BUNDLE_FAILED for code that does
+   *   not compile; TOOL_FAILED if it throws; TOOL_TIMEOUT, CPU_LIMIT, MEMORY_LIMIT or CANCELLED if it is stopped;
+   *   TOOL_UNAVAILABLE if the session has ended; PARAM_INVALID for an unknown key or an invalid value in `options`
    */
   async run(code: string, options?: SessionRunOptions): Promise<ToolResult> {
     const started = performance.now();

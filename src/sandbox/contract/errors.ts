@@ -211,7 +211,21 @@ export interface ToolErrorOptions {
 /** Returns the path of the page about an error code within the package. */
 const docsPathOf = (code: ErrorCode): string => `docs/reference/errors/${code}.md`;
 
-/** The only error class that Glovebox throws. `ToolRouter.execute()` returns it as a failed ToolResult instead of throwing. */
+/**
+ * The only error class that Glovebox throws. `ToolRouter.execute()` returns it as a failed ToolResult instead of throwing.
+ * @example
+ * ```ts
+ * import { createGlovebox, ToolError } from "glovebox";
+ *
+ * await using glovebox = await createGlovebox();
+ * try {
+ *   await glovebox.addTool({ name: "broken", source: "export default (" });
+ * } catch (error) {
+ *   if (!(error instanceof ToolError)) throw error;
+ *   console.log(error.code); // BUNDLE_FAILED
+ * }
+ * ```
+ */
 export class ToolError extends Error {
   override readonly name = "ToolError";
   readonly code: ErrorCode;

@@ -64,6 +64,16 @@ const RequestSchema = strictObject({
  * Sends a request and returns its response, whatever its status. A redirect is a response like any other.
  * @throws {ToolError} as a rejection: PARAM_INVALID for invalid options; CAPABILITY_DENIED for a URL whose scheme or address is not allowed;
  *   TOOL_FAILED if there was no response, or not in time
+ * @example
+ * ```typescript
+ * import { sendGuardedRequest } from "glovebox";
+ *
+ * // A URL that a tenant has entered: it reaches public addresses only.
+ * const body = JSON.stringify({ event: "call.failed" });
+ * const headers = { "content-type": "application/json" };
+ * const { status } = await sendGuardedRequest({ url: "https://example.com/hook", body, headers, tenantId: "acme" });
+ * console.log(status);
+ * ```
  */
 export function sendGuardedRequest(request: GuardedRequest): Promise<GuardedResponse> {
   return deferFailure(() => sendParsed(request));

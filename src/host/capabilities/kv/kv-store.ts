@@ -28,7 +28,9 @@ export interface KvEntry extends KvValue {
 
 /** Limits or usage of a space. The size of an entry is the length of its key in UTF-8 plus the length of its data. */
 export interface KvQuota {
+  /** Number of entries. */
   readonly keys: number;
+  /** Total size of the entries. */
   readonly bytes: number;
 }
 

@@ -60,7 +60,7 @@ export interface CapabilityEvent extends StageEvent {
    * `headers` are pairs of name and value, `body` is null, `{ base64 }` or `{ stream: true }`, and `redirect` is "follow", "error" or
    * "manual". A WebSocket handshake has this form too, with `mode: "websocket"`, an http or https URL, and its protocols in the headers;
    * WebSocket messages do not reach hooks. The hook is called again before each redirect is followed, with the same fields for its target
-   * and with `redirectedFrom`, the URL that sent the redirect. An modified input is validated; `op` and `id` must not change.
+   * and with `redirectedFrom`, the URL that sent the redirect. A modified input is validated; `op` and `id` must not change.
    */
   readonly input: unknown;
 }
@@ -132,6 +132,7 @@ export type ModifiedResult =
  * `afterExecute` and `result`, the work is already done, but the error replaces its outcome.
  */
 export interface Hook {
+  /** Name of the hook in errors and traces. */
   readonly name: string;
   /** Whether a failure of the hook denies the call. False lets calls continue as if the hook were absent. @default true */
   readonly failClosed?: boolean | undefined;
@@ -139,12 +140,20 @@ export interface Hook {
   readonly timeoutMs?: number | undefined;
   /** Receives events. Is not awaited and cannot change or deny the call. */
   readonly observe?: ((event: ObservedEvent) => unknown) | undefined;
+  /** Called before the arguments are validated. Can modify or reject them. */
   readonly validate?: StageFunction<ValidateEvent, { readonly arguments: unknown }> | undefined;
+  /** Called with valid arguments, before the tool starts. Can reject the call. */
   readonly prepare?: StageFunction<PrepareEvent> | undefined;
+  /** Called directly before the tool runs, with its limits. Can reject the call. */
   readonly execute?: StageFunction<ExecuteEvent> | undefined;
+  /** Called when the tool has run, before its output is validated. Can reject the call. */
   readonly afterExecute?: StageFunction<AfterExecuteEvent> | undefined;
-  /** Not called for log entries, nor for further steps of a started operation (parts of a body). */
+  /**
+   * Called before a capability is used. Can modify or reject its input. Not called for log entries, nor for further steps of a started operation
+   * (parts of a body).
+   */
   readonly capability?: StageFunction<CapabilityEvent, { readonly input: unknown }> | undefined;
+  /** Called before the tool receives the value of a capability. Can modify or reject it. */
   readonly capabilityResult?: StageFunction<CapabilityResultEvent, { readonly output: unknown }> | undefined;
   /**
    * Called last, also for failed calls; if the call's time is over, the hook has 50 ms. The chunks of a stream were already delivered.

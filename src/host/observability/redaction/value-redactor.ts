@@ -298,6 +298,13 @@ export function redact(value: unknown, options?: RedactOptions): unknown {
 /**
  * Returns a function that redacts values as {@link redact} does. The options are compiled once, which makes it many times faster for small values.
  * @throws {ToolError} PARAM_INVALID for invalid options
+ * @example
+ * ```ts
+ * import { createRedactor } from "glovebox";
+ *
+ * const redact = createRedactor({ names: ["iban"] });
+ * console.log(redact({ iban: "DE89370400440532013000", city: "Riga" })); // { iban: '[redacted]', city: 'Riga' }
+ * ```
  */
 export function createRedactor(options: RedactOptions = {}): (value: unknown) => unknown {
   const redactor = new ValueRedactor(options);
