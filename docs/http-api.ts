@@ -118,8 +118,8 @@ export async function toHttpApiPage(): Promise<string> {
   return `# HTTP API
 
 Generated from the routes of the server, which serves the same as \`/openapi.json\` and \`/reference\`. A request sends an API key as
-\`Authorization: Bearer gbx_…\`, and the key needs the scope that the route names. [Run a server](../guides/run-a-server.md) explains how the
-parts work together; [glovebox/client](api/README.md) is a typed client.
+\`Authorization: Bearer gbx_…\`, and the key needs the scope that the route names. [Call tools on a server](../guides/call-tools-on-a-server.md) explains
+how the parts work together; [glovebox/client](api/README.md) is a typed client.
 
 ## Routes
 
