@@ -31,7 +31,7 @@ ${rows.join("\n")}
 function toErrorsPage(): string {
   const codes = Object.entries(ERROR_CODES).map(
     ([code, { audience, http, recoverable, userMessage }]) =>
-      `| \`${code}\` | ${http} | ${audience} | ${yesNo(recoverable)} | ${cell(userMessage)} |`,
+      `| [\`${code}\`](errors/${code}.md) | ${http} | ${audience} | ${yesNo(recoverable)} | ${cell(userMessage)} |`,
   );
   const reasons = Object.entries(UNAVAILABLE_REASONS).map(
     ([reason, { http, recoverable }]) => `| \`${reason}\` | ${http} | ${yesNo(recoverable)} |`,

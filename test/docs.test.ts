@@ -147,6 +147,15 @@ describe("the reference of the server", () => {
   );
 });
 
+test("docs/reference/errors/index.md has a row with the status of each code", () => {
+  const index = read("docs/reference/errors/index.md");
+  const statuses = [
+    ...Object.entries(ERROR_CODES).map(([code, { http }]) => [code, http]),
+    ...Object.entries(REQUEST_ERRORS),
+  ];
+  expect(statuses.filter(([code, http]) => !index.includes(`| [\`${code}\`](${code}.md) | ${http} |`))).toEqual([]);
+});
+
 describe("a link in the documents", () => {
   test.for([
     ...DOCUMENTS,

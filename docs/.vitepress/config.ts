@@ -5,11 +5,21 @@ import { defineConfig } from "vitepress";
 
 const DOCS = new URL("..", import.meta.url);
 
-/** Returns the sidebar entries of a folder of docs/: the first heading of each page is its title. */
+/** The list of pages, which also has their order. */
+const INDEX = readFileSync(new URL("index.md", DOCS), "utf8");
+
+/** Returns the position of a page in the list of pages; pages that it does not name, such as generated ones, come last. */
+function orderOf(page: string): number {
+  const at = INDEX.indexOf(`](${page})`);
+  return at < 0 ? INDEX.length : at;
+}
+
+/** Returns the sidebar entries of a folder of docs/ in the order of the list of pages: the first heading of each page is its title. */
 function toItems(folder: string): { text: string; link: string }[] {
   return readdirSync(new URL(`${folder}/`, DOCS))
     .filter((name) => name.endsWith(".md") && name !== "index.md" && name !== "README.md")
     .sort()
+    .sort((a, b) => orderOf(`${folder}/${a}`) - orderOf(`${folder}/${b}`))
     .map((name) => {
       const text = readFileSync(new URL(`${folder}/${name}`, DOCS), "utf8");
       const title = /^# (.+)$/m.exec(text)?.[1] ?? name;
@@ -51,6 +61,7 @@ export default defineConfig({
         text: "Reference",
         items: [
           ...toItems("reference"),
+          { text: "Error codes, one by one", link: "/reference/errors/" },
           { text: "API", link: "/reference/api/README" },
           { text: "Contract and its tests", link: "/contract" },
           { text: "npm packages", link: "/npm-compatibility" },
