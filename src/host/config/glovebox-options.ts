@@ -121,7 +121,7 @@ export interface GloveboxOptions {
    * receives the cause.
    */
   readonly flags?: Flags | undefined;
-  /** Limits of every call. A tenant, tool or call can only lower them. Default: the defaults of {@link LIMITS}. */
+  /** Limits of every call. A tenant, tool or call can only lower them. Default: those of `LIMITS`. */
   readonly limits?: PartialLimits | undefined;
   /**
    * How long an isolate lives: for one call, for many calls of a tool, or for a session.
@@ -167,7 +167,7 @@ export interface GloveboxOptions {
         readonly linkedPackages?: readonly string[] | undefined;
         /** Names of the packages that tools may import. Default: all packages that are found. */
         readonly allowPackages?: readonly string[] | undefined;
-        /** Limits of a build: sizes, number of modules and time. Default: those of {@link BundleLimits}. */
+        /** Limits of a build: sizes, number of modules and time. Default: those of `BundleLimits`. */
         readonly limits?: Partial<BundleLimits> | undefined;
       }
     | undefined;

@@ -33,7 +33,7 @@ import type { SourceDiscovery, SourceTransport } from "./tool-source.ts";
 export interface ToolRouterOptions {
   /** Registry of the tools. Default: in memory. */
   readonly registry?: ToolRegistry | undefined;
-  /** Limits of every call. A tool and a call can only lower them. Default: the defaults of {@link LIMITS}. */
+  /** Limits of every call. A tool and a call can only lower them. Default: those of `LIMITS`. */
   readonly limits?: PartialLimits | undefined;
   /**
    * `"single"`: there is one tenant, and passing a `tenantId` is an error. `"multi"`: every tool, call and session requires a `tenantId`; a tool
