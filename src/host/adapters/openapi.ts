@@ -181,6 +181,14 @@ function createPaths(pathOf: (toolName: string) => unknown): (toolName: string) 
  * Returns one JSON Schema (2020-12) of a call of any of these tools: `{ toolName, arguments }`. Use it to constrain a model's output or to
  * validate a message.
  * @throws {ToolError} PARAM_INVALID for an invalid definition, naming its path
+ * @example
+ * ```ts
+ * import { toCallSchema } from "glovebox";
+ *
+ * const inputSchema = { type: "object", properties: { n: { type: "number" } }, required: ["n"] };
+ * const schema = toCallSchema([{ name: "double", description: "Doubles a number", inputSchema }]);
+ * console.log(schema.$schema); // https://json-schema.org/draft/2020-12/schema
+ * ```
  */
 export function toCallSchema(definitions: readonly ToolDefinition[]): JsonSchema {
   checkDefinitions(definitions, "definitions");

@@ -55,6 +55,14 @@ function* exchangesOf(messages: readonly Message[]): Generator<AgentExchange> {
  * Returns the problems for which a provider would reject a conversation: each call must have exactly one answer, placed directly after the
  * message of the call. Empty if there are none.
  * @throws {ToolError} PARAM_INVALID for a value that is not an array of messages
+ * @example
+ * ```ts
+ * import { checkConversation } from "glovebox/agent";
+ *
+ * const call = { id: "c1", toolName: "now", arguments: {}, argumentsText: "{}", kind: "function" } as const;
+ * const issues = checkConversation([{ role: "assistant", content: [{ type: "tool-call", call }] }]);
+ * console.log(issues[0]?.kind); // unanswered-call
+ * ```
  */
 export function checkConversation(messages: readonly Message[]): readonly ConversationProblem[] {
   return findProblems(parseMessages(messages, "messages"));

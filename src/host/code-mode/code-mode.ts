@@ -54,6 +54,15 @@ function canCheck({ typeCheck, languages }: ParsedCodeModeOptions, checker: Type
 /**
  * Two tools that stand for all tools of a tenant: `search_tools` and `run_code`. It takes the place of a Glovebox wherever tools are passed
  * on: in the adapters, in an AgentLoop, and in MCP servers. Dispose it before the Glovebox.
+ * @example
+ * ```typescript
+ * import { createGlovebox } from "glovebox";
+ * import { createCodeMode } from "glovebox/code-mode";
+ *
+ * await using glovebox = await createGlovebox({ tools: { builtinTools: true } });
+ * await using codeMode = await createCodeMode(glovebox);
+ * console.log((await codeMode.listTools()).map(({ name }) => name));
+ * ```
  */
 export class CodeMode implements AsyncDisposable {
   /** Runs the two tools, and lists nothing else. */

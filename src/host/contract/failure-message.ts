@@ -76,6 +76,14 @@ function adviceOf({ recoverable, details }: ToolErrorData, code: ErrorCode): str
  * again. It is safe to show to a model: messages that the error table keeps for clients or operators are left out, and a tool's own text
  * is quoted on one line.
  * @returns undefined for a successful result. Never throws: a value that is not a ToolResult is described as a failed call.
+ * @example
+ * ```typescript
+ * import { createGlovebox, createToolFailureMessage } from "glovebox";
+ *
+ * await using glovebox = await createGlovebox();
+ * const result = await glovebox.execute({ id: "c1", toolName: "missing", arguments: {} });
+ * const content = result.success ? JSON.stringify(result.output) : createToolFailureMessage(result);
+ * ```
  */
 export function createToolFailureMessage(result: ToolResult): string | undefined {
   try {

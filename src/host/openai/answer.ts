@@ -84,6 +84,14 @@ export function readAnswer(response: unknown, tools?: OpenAITools, options: Read
  * incomplete calls have a `problem`.
  * @throws {ModelResponseError} if the answer failed; also throws the stream's own errors
  * @throws {ToolError} PARAM_INVALID, synchronously, for invalid options or a stream that is not async iterable
+ * @example
+ * ```typescript
+ * import { readAnswerStream } from "glovebox/openai";
+ * import OpenAI from "openai";
+ *
+ * const stream = await new OpenAI().responses.create({ model: "gpt-5.1", input: "Hello", stream: true });
+ * for await (const event of readAnswerStream(stream, { api: "responses" })) console.log(event.type);
+ * ```
  */
 export function readAnswerStream(
   stream: AsyncIterable<unknown>,

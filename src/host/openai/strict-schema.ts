@@ -54,6 +54,13 @@ class NotStrict extends Error {}
  * Converts a schema to the form that strict mode requires. Constraints that strict mode cannot express (unnamed keys, `oneOf` as `anyOf`)
  * are still checked by the router.
  * @throws {ToolError} PARAM_INVALID unless the schema is a plain object
+ * @example
+ * ```ts
+ * import { toStrictSchema } from "glovebox/openai";
+ *
+ * const converted = toStrictSchema({ type: "object", properties: { city: { type: "string" } } });
+ * console.log(converted.strict && converted.hasNullables); // true
+ * ```
  */
 export function toStrictSchema(schema: JsonSchema): StrictSchema {
   if (!isPlainObject(schema)) {

@@ -23,7 +23,17 @@ const isDue = ({ state, leaseUntil, wakeAt = Number.POSITIVE_INFINITY, expiresAt
   state === "running" ? leaseUntil < now : state === "suspended" && Math.min(wakeAt, expiresAt) <= now;
 const keyOf = ({ tenantId, id }: RunKey): string => JSON.stringify([tenantId, id]);
 
-/** A {@link RunStore} in memory. */
+/**
+ * A {@link RunStore} in memory.
+ * @example
+ * ```ts
+ * import { createGlovebox, createRuns, MemoryRunStore } from "glovebox";
+ *
+ * await using glovebox = await createGlovebox();
+ * await using runs = createRuns(glovebox, { store: new MemoryRunStore() });
+ * console.log((await runs.list()).length); // 0
+ * ```
+ */
 export class MemoryRunStore implements RunStore {
   readonly #runs = new Map<string, Kept>();
 
