@@ -3,7 +3,6 @@ import { setTimeout as pause } from "node:timers/promises";
 import * as z from "zod";
 import { type ErrorCode, type ErrorDetails, ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import type { TurnKind } from "../../sandbox/protocol/turns.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { changePattern, type JsonChange } from "./json-changes.ts";
 import type { CallRecording } from "./recording.ts";
@@ -71,12 +70,11 @@ export interface RehearsalReport {
   /** Groups of calls that are not identical, the largest first. */
   readonly groups: readonly RehearsalGroup[];
   /**
-   * Resource usage of the replayed calls. `executeMs` is the time without waits for capabilities and timers, in the recordings and in the replays, which
-   * wait for neither. `peakBytes` is 0 where it cannot be measured (see `ToolUsage`).
+   * Resource usage of the replayed calls. The duration is left out: a recorded call waited for capabilities and timers, and replays share the
+   * machine with each other, so the two cannot be compared. `peakBytes` is 0 where it cannot be measured (see `ToolUsage`).
    */
   readonly resources: {
     readonly cpuMs: ResourceChange;
-    readonly executeMs: ResourceChange;
     readonly heapBytes: ResourceChange;
     readonly peakBytes: ResourceChange;
   };
@@ -120,8 +118,7 @@ class RehearsalLog {
   add(recording: CallRecording, replayed: ReplayedCall): void {
     const { verdict } = replayed;
     this.#counts[verdict] += 1;
-    const before = { ...recording.usage, executeMs: workingMs(recording) };
-    this.#usage.push({ before, after: replayed.result.usage });
+    this.#usage.push({ before: recording.usage, after: replayed.result.usage });
     if (verdict === "identical") return;
     const { changes } = replayed;
     const summary = summaryOf(replayed);
@@ -142,7 +139,6 @@ class RehearsalLog {
       groups: groups.map(({ changes, ...group }) => (changes === undefined ? group : { ...group, changes })),
       resources: {
         cpuMs: this.#resource("cpuMs"),
-        executeMs: this.#resource("executeMs"),
         heapBytes: this.#resource("heapBytes"),
         peakBytes: this.#resource("peakBytes"),
       },
@@ -155,22 +151,6 @@ class RehearsalLog {
       after: percentiles(this.#usage.map(({ after }) => after[name])),
     };
   }
-}
-
-/** Kinds of turns before which the tool waited for something that a replay has at once. */
-const AFTER_WAIT: ReadonlySet<TurnKind> = new Set(["answer", "timer"]);
-
-/**
- * Returns the time of a recorded call without its waits, in ms. A wait ends with the turn that delivers its answer or runs its timer, and
- * begins at most with the turn before it; what the tool computed in between counts as CPU time.
- */
-function workingMs({ turns, usage: { executeMs, cpuMs } }: CallRecording): number {
-  let waitMs = 0;
-  for (const [index, [kind, at]] of turns.entries()) {
-    const [, before] = turns[index - 1] ?? [kind, at];
-    if (AFTER_WAIT.has(kind)) waitMs += Math.max(0, at - before);
-  }
-  return Math.min(executeMs, Math.max(cpuMs, executeMs - waitMs));
 }
 
 function percentiles(values: number[]): ResourceChange["before"] {

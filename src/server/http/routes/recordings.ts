@@ -71,10 +71,11 @@ export const RehearsalSchema = z
         changes: ChangesSchema.optional(),
       }),
     ),
-    resources: z.strictObject({
-      ...{ cpuMs: ResourceSchema, heapBytes: ResourceSchema, peakBytes: ResourceSchema },
-      executeMs: ResourceSchema.describe("Time without waits for capabilities and timers"),
-    }),
+    resources: z
+      .strictObject({ cpuMs: ResourceSchema, heapBytes: ResourceSchema, peakBytes: ResourceSchema })
+      .describe(
+        "Without the duration: that of a recorded call has waits, and replays share the machine with each other",
+      ),
   })
   .openapi("Rehearsal");
 
