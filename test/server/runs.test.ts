@@ -1,5 +1,6 @@
 // Durable runs of the server: they are started, answered, listed and cancelled over the API, continue by themselves, and are kept within the
 // tenant's policy. On both databases.
+import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { deleteExpiredCalls } from "../../src/server/calls/retention.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
@@ -113,6 +114,25 @@ describe.for(STORES)("with %s", (kind) => {
     const { body: ended } = await api<Run>("POST", path, {});
     expect([ended.state, ended.output]).toEqual(["succeeded", { first: "paid 5", again: 5 }]);
     expect((await setApprovals([])).status).toBe(200);
+  });
+
+  // SQLite has one connection, so nothing happens between two statements of a transaction.
+  test.runIf(kind === "postgres")("an event for a run that ends at this moment is a conflict", async () => {
+    const run = await start({ amount: 5 });
+    await using database = await open();
+    const { db } = database;
+    const ended = Promise.withResolvers<{ readonly status: number }>();
+    await db.transaction().execute(async (transaction) => {
+      await transaction.updateTable("runs").set({ state: "failed" }).where("id", "=", run.id).execute();
+      ended.resolve(api("POST", `${base}/runs/${run.id}/events`, { name: "paid" }));
+      const isBlocked = async (): Promise<boolean> => {
+        const { rows } = await sql`select 1 from pg_locks where not granted`.execute(db);
+        return rows.length > 0;
+      };
+      await expect.poll(isBlocked, { timeout: 100_000 }).toBe(true);
+    });
+    expect(await ended.promise).toMatchObject({ status: 409, body: { error: { code: "CONFLICT" } } });
+    await db.deleteFrom("runs").where("id", "=", run.id).execute();
   });
 
   test("a run waits for a person and an event, and becomes a call when it has ended", async () => {

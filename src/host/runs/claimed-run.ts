@@ -18,7 +18,7 @@ import {
   TenantLimitsSchema,
   type TenantRunLimits,
 } from "./run-options.ts";
-import { retryAfter, stateOf, toFailedResult, withRollback } from "./run-outcome.ts";
+import { messageWithWaits, retryAfter, stateOf, toFailedResult, withRollback } from "./run-outcome.ts";
 import type { RunClaim, RunRecord, RunRelease } from "./run-store.ts";
 import type { RunStores } from "./run-stores.ts";
 import type { RunWait } from "./run-wait.ts";
@@ -266,7 +266,9 @@ export class ClaimedRun {
     const result =
       failed === undefined ? await this.#execute(run, attempt, lost, context) : toFailedResult(run, failed);
     await attempt.end();
-    const stored = result.success ? { ...result, output: toJson(result.output) as never } : result;
+    const stored = result.success
+      ? { ...result, output: toJson(result.output) as never }
+      : { ...result, error: { ...result.error, message: messageWithWaits(result.error, attempt.waits) } };
     notifySafely(onAttempt, run, stored, attempt.isSuspended);
     return { attempt, written, result: { ...stored, callId: run.id } };
   }

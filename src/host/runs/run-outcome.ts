@@ -3,12 +3,21 @@ import type { ToolError } from "../../sandbox/contract/errors.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import type { RunCompensation } from "./run-rollback.ts";
 import type { RunRecord } from "./run-store.ts";
+import type { RunWait } from "./run-wait.ts";
 
 /** Returns the result of a run that fails outside of the Glovebox. */
 export function toFailedResult(run: RunRecord, error: ToolError): ToolResult {
   const usage = { executeMs: 0, queueMs: 0, startMs: 0, cpuMs: 0 };
   const result = { callId: run.id, toolName: run.toolName, durationMs: 0, usage, logs: [], success: false };
   return { ...result, error: error.toData(run.toolName) } as unknown as ToolResult;
+}
+
+/** Returns the message of an attempt's error. If it has timed out while it waited, the message says why the wait did not suspend the run. */
+export function messageWithWaits(error: Pick<ToolError, "code" | "message">, waits: readonly RunWait[]): string {
+  const [wait] = waits;
+  if (error.code !== "TOOL_TIMEOUT" || wait === undefined) return error.message;
+  const what = wait.name === undefined ? `${wait.kind} ${wait.id}` : `the event ${JSON.stringify(wait.name)}`;
+  return `${error.message}. It waited for ${what}, but a timer or a call was under way too, so it was not suspended`;
 }
 
 /** Adds the functions of ctx.onRollback to the error of a run. */

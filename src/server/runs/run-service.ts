@@ -91,6 +91,11 @@ const requestHash = ({ kind, toolName, input, version, alias }: RunRequest): str
     .update(JSON.stringify([kind ?? "run", toolName, input ?? null, version ?? null, alias ?? null]))
     .digest("hex");
 
+/** @throws {RunConflict} if the run has ended */
+function checkNotEnded(row: RunRow): void {
+  if (isEnded(row)) throw new RunConflict(`The run has ended (${row.state})`);
+}
+
 type Host = Parameters<typeof createRuns>[0];
 
 export class RunService implements AsyncDisposable {
@@ -341,13 +346,20 @@ export class RunService implements AsyncDisposable {
     const before = await changeExclusively(this.#parts.database, async (transaction) => {
       const row = await findRun(transaction, key);
       if (row === undefined) return undefined;
-      if (isEnded(row)) throw new RunConflict(`The run has ended (${row.state})`);
+      checkNotEnded(row);
       const wait = "event" in signal ? undefined : await checkWait(transaction, row, signal, this.#store.now());
       // The same runs as part of the transaction.
       const { maxJournalLength } = tenant.policy.runs;
       const host = this.#hosts[row.kind];
       const runs = createRuns(host, { store: this.#store.in(transaction), pollMs: 0, maxJournalLength });
-      await runs.deliver(id, signal, { tenantId: tenant.id });
+      try {
+        await runs.deliver(id, signal, { tenantId: tenant.id });
+      } catch (thrown) {
+        // Another process can end the run meanwhile.
+        const now = thrown instanceof ToolError ? await findRun(transaction, key) : undefined;
+        if (now !== undefined) checkNotEnded(now);
+        throw thrown;
+      }
       const { action, details } = toAudit(signal, wait);
       await appendAudit(transaction, { actor, tenantId: tenant.id, action, target: id, details });
       return row;

@@ -314,6 +314,19 @@ describe("a durable run", () => {
     await expect.poll(() => stateOf(runs, run.id), { timeout: 200_000 }).toBe("succeeded");
   });
 
+  test("says that a timer kept a wait from suspending it", async () => {
+    const toolName = await addTool(`export const limits = { timeoutMs: 2_000 };
+      export default async (_, ctx) => {
+        setTimeout(() => {}, 600_000);
+        return await ctx.waitFor({ event: "go" });
+      };`);
+    const { state, result } = await open().start({ toolName });
+    const message = expect.stringMatching(
+      /2000 ms .* It waited for the event "go", but a timer or a call was under way/,
+    );
+    expect([state, result]).toMatchObject(["failed", { error: { code: "TOOL_TIMEOUT", message } }]);
+  });
+
   test("a call that is not a run cannot wait", async () => {
     const toolName = await addTool("export default (_, ctx) => ctx.waitFor({ event: 'go' });");
     const result = await box.execute({ id: "c", toolName });
