@@ -122,6 +122,8 @@ async function admitNested(call: PreparedCall, start: NestedCallStart, signal: A
 export interface NestedRequest {
   readonly name: string;
   readonly args: unknown;
+  /** Name by which the caller knows the tool, for messages. Default: `name` */
+  readonly shownName?: string | undefined;
   /** Tool and version to which the call is pinned. */
   readonly pin?: ToolPin | undefined;
   /** Whether a person has approved the call of the pinned tool. */
@@ -147,7 +149,7 @@ export function pinTo(toolDigest: string, tool: ReturnType<NestedRouter["registr
  */
 export async function callNested(
   router: NestedRouter,
-  { name, args, pin, isApproved }: NestedRequest,
+  { name, args, shownName = name, pin, isApproved }: NestedRequest,
   context: CapabilityContext,
 ): Promise<ToolValue> {
   const call = callOf(context);
@@ -160,6 +162,7 @@ export async function callNested(
   };
   await admitNested(call, start, context.signal);
   const own = contextOf(call, toolCall.id, context);
+  call.chain.started(toolCall.id, name);
   const result = await router.executeNested(toolCall, { ...own, ...pin }, call.chain);
   notifySafely(call.context.nestedCalls?.onEnd, start, result);
   call.chain.ended(toNestedCall(result));
@@ -167,7 +170,7 @@ export async function callNested(
   if (result.error.code === "TOOL_TIMEOUT") await endWithTimeout(call, context.signal);
   const { code, message, recoverable, details } = result.error;
   const trace = details?.trace ?? [...call.chain.trace, name];
-  throw new ToolError(code, `${name}: ${message}`, { recoverable, details: { trace } });
+  throw new ToolError(code, `${shownName}: ${message}`, { recoverable, details: { trace } });
 }
 
 /** Parts of a capability through which a guest calls tools. */

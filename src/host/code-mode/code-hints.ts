@@ -8,8 +8,8 @@ const TOOL_USE = /\btools\s*\.\s*(\w+)(?:\s*\.\s*(\w+))?/g;
 /** Distance in code units within which an error belongs to the call of a tool before it. */
 const MAX_DISTANCE = 2_000;
 const MAX_DECLARATIONS = 4_000;
-/** Messages about a name that does not exist: the property of a type. */
-const UNKNOWN_NAME: ReadonlySet<number> = new Set([2339, 2551]);
+/** Messages about a name that does not exist: the property of a type, and a member of every object, which has the type `never`. */
+const UNKNOWN_NAME: ReadonlySet<number> = new Set([2339, 2349, 2551]);
 
 interface ToolUse {
   readonly name: string;
@@ -36,11 +36,14 @@ export function withTools(diagnostic: CodeDiagnostic, code: string, api: CodeApi
   if (!UNKNOWN_NAME.has(diagnostic.code) || diagnostic.suggestion !== undefined) return diagnostic;
   const use = useAt(usesOf(code, api), diagnostic);
   const isInName = use !== undefined && diagnostic.offset <= use.offset + "tools".length + use.name.length + 4;
-  if (use === undefined || use.tool !== undefined || !isInName) return diagnostic;
-  const nearest = findNearestName(
-    use.name,
-    api.tools.map(({ codeName }) => codeName),
-  );
+  // A tool can have another name in code.
+  if (use === undefined || use.tool?.codeName === use.name || !isInName) return diagnostic;
+  const nearest =
+    use.tool?.codeName ??
+    findNearestName(
+      use.name,
+      api.tools.map(({ codeName }) => codeName),
+    );
   const suggestion = nearest === undefined ? "Find the tool with search_tools" : `Use tools.${nearest}`;
   return { ...diagnostic, suggestion };
 }

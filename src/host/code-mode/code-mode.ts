@@ -29,9 +29,9 @@ import { runDefinition } from "./run-definition.ts";
 import {
   CodeToolSearch,
   parseSearchRequest,
-  SEARCH_DEFINITION,
   SEARCH_TOOLS,
   type SearchRequest,
+  searchDefinition,
 } from "./search-tools.ts";
 import { StoredValues } from "./stored-values.ts";
 import { TypeChecker } from "./type-checker/type-checker.ts";
@@ -119,7 +119,7 @@ export class CodeMode implements AsyncDisposable {
       checker: this.isTypeChecked ? checker : undefined,
       apiOf: () => this.api(),
     });
-    const { name: _name, ...search } = SEARCH_DEFINITION;
+    const { name: _name, ...search } = searchDefinition(languages);
     router.register(SEARCH_TOOLS, search, (input) => this.search(input as unknown as SearchRequest), scope);
     const definition = runDefinition(languages, {
       isChecked: this.isTypeChecked,
@@ -156,8 +156,8 @@ export class CodeMode implements AsyncDisposable {
   search(request: SearchRequest): Promise<string> {
     return deferFailure(async () => {
       const { maxSearchLength: maxLength } = this.#options;
-      const [language = "typescript"] = this.languages;
-      const parsed = parseSearchRequest(request);
+      const parsed = parseSearchRequest(request, this.languages);
+      const { language = this.languages[0] ?? "typescript" } = parsed;
       return await this.#search.search(await this.api(), parsed, { language, maxLength });
     });
   }

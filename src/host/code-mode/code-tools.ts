@@ -93,13 +93,14 @@ export const createCodeToolsCapability = ({ router, api, gate, isDecided, approv
       const args = (given ?? {}) as JsonValue;
       const approvedDigest = approved?.take(toolName, toArguments(args));
       if (gate === undefined && approvedDigest === undefined)
-        return await callNested(router, { name: toolName, args }, context);
+        return await callNested(router, { name: toolName, shownName: name, args }, context);
       const pin = pinOf(router, tool, context.tenantId);
       const { toolDigest } = pin;
       if (approvedDigest !== undefined && approvedDigest !== toolDigest)
         throw unavailable("tool_changed", `The tool "${toolName}" has changed since the call was approved`);
       if (gate !== undefined && isDecided !== true)
         await gate.check({ definition, toolDigest, args: toArguments(args) }, context);
-      return await callNested(router, { name: toolName, args, pin, isApproved: approvedDigest !== undefined }, context);
+      const isApproved = approvedDigest !== undefined;
+      return await callNested(router, { name: toolName, shownName: name, args, pin, isApproved }, context);
     },
   });

@@ -18,3 +18,18 @@ export function pinTools({ tools }: Pick<CodeApi, "tools">, names: PinnedCode["n
   const byToolName = new Map<string, CodeTool>(tools.map((tool) => [tool.toolName, tool]));
   return { tools, find: (name) => byToolName.get(toolNames.get(name) ?? name) };
 }
+
+/**
+ * Returns a function that finds the name in code of a tool.
+ * @param names what the names in code mean for a run that has begun before
+ */
+export function createNameLookup(
+  { tools }: Pick<CodeApi, "tools">,
+  names: PinnedCode["names"] | undefined,
+): (toolName: string) => string {
+  const codeNames = new Map(
+    names?.map(([codeName, toolName]) => [toolName, codeName]) ??
+      tools.map(({ codeName, toolName }) => [toolName, codeName]),
+  );
+  return (toolName) => codeNames.get(toolName) ?? toolName;
+}

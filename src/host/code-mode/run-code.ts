@@ -18,6 +18,7 @@ import type { CallLog } from "../observability/call-log.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { PythonHost } from "../python/python-host.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
+import { messageWithWaits } from "../runs/run-outcome.ts";
 import type { StoredCode } from "../runs/run-pin.ts";
 import { createWaitForCapability } from "../runs/wait-for.ts";
 import { CellScripts } from "../sessions/cell-scripts.ts";
@@ -29,7 +30,7 @@ import type { CodeHost } from "./code-host.ts";
 import type { CodeRuns } from "./code-runs.ts";
 import { createCodeToolsCapability, rulesOf } from "./code-tools.ts";
 import type { CodeLanguage, ParsedCodeModeOptions } from "./options.ts";
-import { type CodeTools, pinTools, renamedTools } from "./pinned-tools.ts";
+import { type CodeTools, createNameLookup, pinTools, renamedTools } from "./pinned-tools.ts";
 import {
   isCodeFailure,
   type RunOutput,
@@ -37,6 +38,7 @@ import {
   toCalls,
   toErrorFields,
   toLogLines,
+  toShownMessage,
   toValueFields,
   usageOf,
 } from "./run-result.ts";
@@ -77,8 +79,9 @@ interface RunArguments {
 }
 
 /** Models that were trained on other code modes wrap the code in a function, or in a block of Markdown. */
-function unwrap(code: string): string {
+function unwrap(code: string, language: CodeLanguage): string {
   const fenced = /^\s*```[A-Za-z]*\n([\s\S]*?)\n?```\s*$/.exec(code)?.[1] ?? code;
+  if (language === "python") return fenced;
   const [whole] = /^\s*async\s*\(\s*\)\s*=>\s*\{[\s\S]*\}\s*;?\s*$/.exec(fenced) ?? [];
   return whole === undefined ? fenced : `return (${whole.trim().replace(/;$/, "")})()`;
 }
@@ -104,6 +107,7 @@ class CodeRun {
   readonly #log: CallLog;
   readonly #began = performance.now();
   readonly #approvals: { readonly id: string; readonly tool: string }[] = [];
+  #nameOf = (toolName: string): string => toolName;
   #checkMs: number | undefined;
   #buildMs: number | undefined;
 
@@ -117,9 +121,10 @@ class CodeRun {
     const { languages } = this.#parts.options;
     const given = this.#call.input as unknown as RunArguments;
     const language = given.language ?? (languages[0] as CodeLanguage);
-    const code = language === "python" ? given.code : unwrap(given.code);
+    const code = unwrap(given.code, language);
     const api = await this.#parts.apiOf(this.#call.tenantId);
     const stored = this.#call.context.run?.storedCode;
+    this.#nameOf = createNameLookup(api, stored?.names);
     // A continuation has the code that was checked before.
     const isChecked = this.#call.context.run?.isContinued === true;
     const errors = language === "typescript" && !isChecked ? await this.#check(code, api) : undefined;
@@ -225,7 +230,8 @@ class CodeRun {
   ): Promise<Execution> {
     const { pool, options, values } = this.#parts;
     const { input: _given, ...call } = this.#call;
-    const args = { ...(language === "python" ? { code } : {}), ...(input === undefined ? {} : { input }) };
+    // Python has a builtin function of this name.
+    const args = language === "python" ? { code, input: input ?? null } : input === undefined ? {} : { input };
     const tool = { ...this.#environment(api, language), ...executable, isolateLifetime: "call" as const };
     const own = { ...call, input: undefined, inputText: JSON.stringify(args), inputBytes: undefined };
     const execution = await createSandboxExecutor(tool, pool).execute(own, this.#log);
@@ -245,15 +251,23 @@ class CodeRun {
     // A run that has something to undo fails, so that it is rolled back.
     if (!isCodeFailure(error) || this.#call.context.run?.hasCompensations === true) return execution;
     if (error.code === "BUNDLE_FAILED") return this.#end(usage, toRejected(error));
+    if (this.#isNeverRun(error)) return this.#end(usage, toRejected(toSyntaxIssue(error)));
     const status = this.#approvals.length > 0 ? "approval_required" : "failed";
-    return this.#end(usage, { status, error: toErrorFields(error) });
+    const message = messageWithWaits(error, this.#call.context.run?.waits ?? []);
+    return this.#end(usage, { status, error: { ...toErrorFields(error), message: toShownMessage(message) } });
+  }
+
+  /** Whether Python could not compile the code. The error is text of the guest, so what is known here must agree. */
+  #isNeverRun({ code, details }: ToolError): boolean {
+    const isSyntax = code === "TOOL_FAILED" && details?.errorCode === "PYTHON_SYNTAX";
+    return isSyntax && this.#call.chain.begun === 0 && this.#log.entries.length === 0;
   }
 
   /** Adds log lines, calls and usage. */
   #end(usage: ToolUsage, fields: Omit<RunOutput, "usage">): Execution {
     const { maxLogBytes } = this.#parts.options;
     const logs = toLogLines(this.#log.entries, this.#log.dropped, maxLogBytes);
-    const calls = toCalls(this.#call.chain.calls ?? []);
+    const calls = toCalls(this.#call.chain, this.#nameOf);
     const ms = (value: number | undefined): number | undefined => (value === undefined ? undefined : Math.round(value));
     const output: RunOutput = {
       ...fields,
@@ -276,8 +290,15 @@ function toExecutable(bundle: NonNullable<StoredCode["bundle"]>, language: CodeL
   return { bundle, stackMapper: scripts.mapper, codeCache: NO_CODE_CACHE, modules: NO_MODULES };
 }
 
+/** Converts a syntax error of Python to an error of a build. */
+function toSyntaxIssue({ message, details }: ToolError): Pick<ToolError, "message" | "details"> {
+  const { line = 1, column = 1 } = details ?? {};
+  const text = message.replace(/ \([^()]*, line \d+\)$/, "");
+  return { message: text, details: { problems: [{ line, column, message: text }] } };
+}
+
 /** Converts a failed build to errors in the code. */
-function toRejected({ message, details }: ToolError): Omit<RunOutput, "usage"> {
+function toRejected({ message, details }: Pick<ToolError, "message" | "details">): Omit<RunOutput, "usage"> {
   const problems = Array.isArray(details?.problems) ? details.problems : [];
   const shown = problems.slice(0, 20).flatMap((problem) => {
     if (typeof problem !== "object" || problem === null || Array.isArray(problem)) return [];

@@ -27,7 +27,7 @@ export function runDefinition(
     name: RUN_CODE,
     description: [
       `Runs code that calls tools: \`await tools.NAME(input)\`, as ${SEARCH_HINT} shows them. Languages: ${shown.join("; ")}.`,
-      "Write the body of an async function: `await` and `return` work at the top level; without `return`, the last expression is the value.",
+      "Write the body of an async function: `await` and `return` work at the top level; without `return`, the last expression is the value. This holds for Python too.",
       "Do the whole task in one run where you can: loop, filter, join and compute in code, use Promise.all for independent calls, and return only what you need.",
       "Large data: `await result.save(name, value)` keeps it for later runs, and `await result.load(name)` reads it.",
       ...(isDurable ? [WAIT_HINT] : []),

@@ -6,6 +6,7 @@ import type { Execution } from "../executors/execution.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
 import type { LogEntry } from "../observability/call-log.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
+import type { CallChain } from "../routing/call-chain.ts";
 import { toVisibleText } from "../util/visible-text.ts";
 import type { StoredValues, ValueScope } from "./stored-values.ts";
 
@@ -33,14 +34,26 @@ export interface RunOutput {
   /** The durable run that waits, and what for. */
   readonly run?: {
     readonly id: string;
-    readonly waits: readonly { readonly id: number; readonly kind: string; readonly message?: string }[];
+    readonly waits: readonly {
+      readonly id: number;
+      readonly kind: string;
+      /** Name of the event. */
+      readonly name?: string;
+      readonly message?: string;
+      /** Time in ms since 1970 at which the wait ends by itself. */
+      readonly until?: number;
+    }[];
   };
   readonly logs?: readonly string[];
-  /** Calls of tools, by tool. */
+  /**
+   * Calls of tools, by the tool's name in code. `unfinished` counts those that were stopped before they had ended, for example because the code
+   * had: they may have had effects.
+   */
   readonly calls?: readonly {
     readonly tool: string;
     readonly count: number;
     readonly failed?: number;
+    readonly unfinished?: number;
     readonly ms: number;
   }[];
   readonly usage?: {
@@ -85,15 +98,34 @@ export function toLogLines(entries: readonly LogEntry[], dropped: number, maxByt
 
 const MAX_TOOLS = 50;
 
-/** Returns the calls by tool. */
-export function toCalls(calls: readonly NestedCall[]): NonNullable<RunOutput["calls"]> {
-  const byTool = Map.groupBy(calls, ({ toolName }) => toolName);
-  return [...byTool].slice(0, MAX_TOOLS).map(([tool, made]) => {
-    const failed = made.filter(({ code }) => code !== "ok").length;
+/** Outcomes of a call that was stopped, so that what it did is unknown. */
+const STOPPED: ReadonlySet<string> = new Set(["CANCELLED", "TOOL_TIMEOUT"] satisfies ErrorCode[]);
+
+/** Returns the calls by tool, also those that are under way. @param nameOf returns the name of a tool in code */
+export function toCalls(
+  { calls = [], openCalls }: Pick<CallChain, "calls" | "openCalls">,
+  nameOf: (toolName: string) => string,
+): NonNullable<RunOutput["calls"]> {
+  const now = performance.now();
+  const open = openCalls.map(({ toolName, startedAt }) => ({
+    toolName,
+    durationMs: now - startedAt,
+    code: "CANCELLED",
+  }));
+  const byTool = Map.groupBy<string, Pick<NestedCall, "toolName" | "durationMs"> & { readonly code: string }>(
+    [...calls, ...open],
+    ({ toolName }) => toolName,
+  );
+  return [...byTool].slice(0, MAX_TOOLS).map(([toolName, made]) => {
+    const unfinished = made.filter(({ code }) => STOPPED.has(code)).length;
+    const failed = made.filter(({ code }) => code !== "ok").length - unfinished;
     const ms = Math.round(made.reduce((sum, { durationMs }) => sum + durationMs, 0));
-    return { tool, count: made.length, ...(failed === 0 ? {} : { failed }), ms };
+    const counts = { ...(failed === 0 ? {} : { failed }), ...(unfinished === 0 ? {} : { unfinished }) };
+    return { tool: nameOf(toolName), count: made.length, ...counts, ms };
   });
 }
+
+export const toShownMessage = (message: string): string => cut(message, MAX_MESSAGE);
 
 /** Describes a failure of the code for the model. */
 export function toErrorFields({ code, message, details, guestStack }: ToolError): NonNullable<RunOutput["error"]> {
@@ -102,7 +134,7 @@ export function toErrorFields({ code, message, details, guestStack }: ToolError)
   return {
     code,
     ...(typeof errorName === "string" && errorName !== "Error" ? { name: errorName } : {}),
-    message: cut(message, MAX_MESSAGE),
+    message: toShownMessage(message),
     ...(typeof line === "number" ? { line } : {}),
     ...(typeof column === "number" ? { column } : {}),
     ...(frames === undefined || frames === "" ? {} : { stack: cut(frames, MAX_STACK) }),
@@ -135,6 +167,7 @@ export async function readValue(
   return { value, bytes: Buffer.byteLength(JSON.stringify(value)) };
 }
 
+/** A function arrives as this text, which code can also return as a string. */
 const isUncalled = (value: JsonValue): boolean =>
   typeof value === "string" && /^\[Function: [^\]]{0,200}\]$/.test(value);
 
@@ -146,7 +179,10 @@ export async function toValueFields(
   scope: ValueScope,
 ): Promise<Pick<RunOutput, "value" | "saved" | "hint">> {
   if (isUncalled(value))
-    return { value, hint: "The code evaluates to a function that was not called. Call it, or return its result" };
+    return {
+      value,
+      hint: "The value looks like a function that was not called. If it is, call it, or return its result",
+    };
   if (bytes <= maxBytes) return { value };
   const name = `value-${Date.now().toString(36)}${Math.floor(Math.random() * 1_296).toString(36)}`;
   try {

@@ -1,11 +1,12 @@
 // The tool search_tools: finds tools for a request, and shows them as names, summaries, or declarations. Its answer is text of a bounded size.
 import * as z from "zod";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolSearch } from "../agent/tool-search.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { CodeApi, CodeTool } from "./api/code-api.ts";
-import type { CodeLanguage } from "./options.ts";
+import { CODE_LANGUAGES, type CodeLanguage } from "./options.ts";
 
 export const SEARCH_TOOLS = "search_tools";
 /** How much `search_tools` shows of each tool: its name only, a summary of its description, or its declaration. */
@@ -21,22 +22,24 @@ const MAX_SUMMARY = 160;
 /** Part of the answer for the names of what did not fit. */
 const REST_SHARE = 0.1;
 
-export const SEARCH_DEFINITION = {
+/** Returns the definition of search_tools for these languages; the first is the default one. */
+export const searchDefinition = (languages: readonly CodeLanguage[]): ToolDefinition => ({
   name: SEARCH_TOOLS,
   description:
-    'Finds the tools that code can call. Describe what you want to do, or give exact names; an empty query lists everything. `detail` is "types" (declarations, to write code against), "summaries" or "names".',
+    'Finds the tools that code can call. Describe what you want to do, or give exact names; an empty query lists everything. `detail` is "types" (declarations, to write code against), "summaries" or "names". `language` is that of the code.',
   inputSchema: {
     type: "object",
     properties: {
       query: { type: "string", maxLength: MAX_QUERY, description: "What the tools should do, or names of tools" },
       detail: { enum: [...DETAILS], description: "How much to show of each tool (default: types)" },
       limit: { type: "integer", minimum: 1, maximum: MAX_LIMIT, description: "Most tools to show" },
+      language: { enum: [...languages], description: `Language of the declarations (default: ${languages[0]})` },
     },
     required: ["query"],
     additionalProperties: false,
   },
   annotations: { title: "Search tools", readOnlyHint: true, idempotentHint: true, openWorldHint: false },
-} as const satisfies ToolDefinition;
+});
 
 /** Argument of `codeMode.search()`, which is also the input of the tool `search_tools`. */
 export interface SearchRequest {
@@ -46,17 +49,27 @@ export interface SearchRequest {
   readonly detail?: SearchDetail | undefined;
   /** Most tools to show, 1 to 200. @default 50 for names, 20 for summaries, 8 for types */
   readonly limit?: number | undefined;
+  /**
+   * Language of the declarations: one that the code mode runs.
+   * @default the first language of the code mode
+   */
+  readonly language?: CodeLanguage | undefined;
 }
 
 const SearchRequestSchema = strictObject({
   query: z.string().max(MAX_QUERY),
   detail: z.enum(DETAILS).optional(),
   limit: z.int().min(1).max(MAX_LIMIT).optional(),
+  language: z.enum(CODE_LANGUAGES).optional(),
 });
 
-/** @throws {ToolError} PARAM_INVALID */
-export const parseSearchRequest = (request: unknown): SearchRequest =>
-  parseOptions(SearchRequestSchema, request, "request");
+/** @throws {ToolError} PARAM_INVALID, also for a language that is not one of these */
+export function parseSearchRequest(request: unknown, languages: readonly CodeLanguage[]): SearchRequest {
+  const parsed = parseOptions(SearchRequestSchema, request, "request");
+  const { language } = parsed;
+  if (language === undefined || languages.includes(language)) return parsed;
+  throw new ToolError("PARAM_INVALID", `request.language: Expected one of ${languages.join(", ")}, got "${language}"`);
+}
 
 export interface SearchOptions {
   readonly language: CodeLanguage;

@@ -33,6 +33,14 @@ export interface ChainedRun {
   setWaiting(isWaiting: boolean): void;
 }
 
+/** A nested call that has started and not ended. */
+export interface OpenNestedCall {
+  readonly callId: string;
+  readonly toolName: string;
+  /** By the monotonic clock, in ms. */
+  readonly startedAt: number;
+}
+
 /** One call in its chain. Created for every call, so it allocates the rest only when needed. */
 export class CallChain {
   readonly callId: string;
@@ -41,6 +49,7 @@ export class CallChain {
   readonly #limits: ChainLimits;
   #nestedCallSlot: NestedCallSlot | undefined;
   #calls: NestedCall[] | undefined;
+  #openCalls: Map<string, OpenNestedCall> | undefined;
   #begun = 0;
   /** Log of the running call. Receives the log entries of nested calls too. */
   log: CallLog | undefined;
@@ -73,6 +82,11 @@ export class CallChain {
   /** Directly nested calls that have ended; undefined if there are none. */
   get calls(): readonly NestedCall[] | undefined {
     return this.#calls;
+  }
+
+  /** Directly nested calls that have started and not ended. */
+  get openCalls(): readonly OpenNestedCall[] {
+    return [...(this.#openCalls?.values() ?? [])];
   }
 
   /** Number of directly nested calls that have begun. */
@@ -156,7 +170,14 @@ export class CallChain {
     this.parent?.setWaiting(isPaused, this);
   }
 
+  /** Records that a nested call runs now. */
+  started(callId: string, toolName: string): void {
+    this.#openCalls ??= new Map();
+    this.#openCalls.set(callId, { callId, toolName, startedAt: performance.now() });
+  }
+
   ended(call: NestedCall): void {
+    this.#openCalls?.delete(call.callId);
     this.#calls ??= [];
     this.#calls.push(call);
   }

@@ -233,6 +233,91 @@ describe("run_code", { timeout: PATIENCE_MS }, () => {
     });
   });
 
+  test("lists calls that had not ended when the code did", async () => {
+    const begun: unknown[] = [];
+    const pay = (input: unknown): Promise<never> => {
+      begun.push(input);
+      return new Promise(() => {});
+    };
+    const origin = { server: "bank", toolName: "pay-now", isTrusted: false } as const;
+    box.router.register("bank__pay-now", { origin }, pay, { tenantId: "acme" });
+    await using codeMode = open({ language: "javascript", limits: { timeoutMs: 100_000 } });
+    const code =
+      "tools.bank.pay_now(); while ((await tools.begun()) === 0) await new Promise((done) => setTimeout(done, 5)); return 1";
+    box.router.register("begun", {}, () => begun.length, { tenantId: "acme" });
+    expect(await run(codeMode, code)).toMatchObject({
+      ...{ status: "ok", value: 1 },
+      calls: expect.arrayContaining([{ tool: "bank.pay_now", count: 1, unfinished: 1, ms: expect.any(Number) }]),
+    });
+    const timedOut = async (timeoutMs: number): Promise<RunOutput | undefined> => {
+      begun.length = 0;
+      const call = { id: "r", toolName: "run_code", arguments: { code: "return await tools.bank.pay_now()" } };
+      const result = await codeMode.execute(call, { tenantId: "acme", timeoutMs });
+      return result.success && begun.length > 0 ? (result.output as never) : undefined;
+    };
+    // On a slow machine, the time can be over before the code has begun.
+    let output: RunOutput | undefined;
+    for (let timeoutMs = 2_000; output === undefined && timeoutMs < 100_000; timeoutMs *= 2)
+      output = await timedOut(timeoutMs);
+    expect(output).toMatchObject({
+      ...{ status: "failed", error: { code: "TOOL_TIMEOUT" } },
+      calls: [{ tool: "bank.pay_now", count: 1, unfinished: 1 }],
+    });
+    for (const name of ["bank__pay-now", "begun"]) box.router.registry.remove(name, "acme");
+  });
+
+  test("names a tool in errors as the code does", async () => {
+    const origin = { server: "up", toolName: "get-user", isTrusted: false } as const;
+    const getUser = { origin, inputSchema: object({ id: number }) };
+    box.router.register("up__get-user", getUser, () => 1, { tenantId: "acme" });
+    await using codeMode = open({ language: "javascript" });
+    const output = await run(codeMode, "return await tools.up.get_user({ id: 'one' }).catch((error) => error.message)");
+    expect(output.value).toMatch(/^up\.get_user: /);
+    expect(output.calls).toMatchObject([{ tool: "up.get_user", count: 1, failed: 1 }]);
+    box.router.registry.remove("up__get-user", "acme");
+  });
+
+  test("does not take a member of every object for a tool", async () => {
+    await using codeMode = open();
+    box.router.register("constructor", {}, () => "built", { tenantId: "acme" });
+    expect(await run(codeMode, "return await tools.constructor()")).toMatchObject({
+      status: "rejected",
+      diagnostics: [{ suggestion: "Use tools.constructor_" }],
+    });
+    expect(await run(codeMode, "return await tools.constructor_()")).toMatchObject({ status: "ok", value: "built" });
+    box.router.registry.remove("constructor", "acme");
+    for (const code of ["tools.toString()", "tools.my_server.valueOf()"])
+      expect(await run(codeMode, `return await ${code}`)).toMatchObject({ status: "rejected" });
+  });
+
+  test.for<readonly [string, unknown]>([
+    ["return (await tools.add(a=1, b=2))['sum']", 3],
+    [
+      "```python\nfrom __future__ import annotations\nn: int = 1\ndef more():\n  global n\n  n += 1\nmore()\nreturn n\n```",
+      2,
+    ],
+    ["for n in range(9):\n  if n == 4:\n    return [n, input]", [4, null]],
+    ["if False: return 1\n[w := 2, await tools.note()]", [2, "note of acme"]],
+  ])("runs Python: %j", async ([code, value]) => {
+    await using codeMode = open({ language: "python" });
+    expect(await run(codeMode, code)).toMatchObject({ status: "ok", value });
+  });
+
+  test("tells where Python fails, and that nothing of code with a syntax error has run", async () => {
+    await using codeMode = open({ language: "python" });
+    const thrown = await run(codeMode, "x = 1\n\nif x:\n  return 1 / 0");
+    expect(thrown).toMatchObject({ status: "failed", error: { name: "ZeroDivisionError", line: 4 } });
+    const rejected = await run(codeMode, "await tools.add(a=1, b=2)\nreturn (1,\n");
+    expect(rejected).toMatchObject({
+      status: "rejected",
+      diagnostics: [{ line: 2, column: 8, message: "'(' was never closed" }],
+    });
+    expect([rejected.error, rejected.calls]).toEqual([undefined, undefined]);
+    // Something has run when code compiles other code.
+    const later = await run(codeMode, "await tools.add(a=1, b=2)\nexec('1 +')");
+    expect(later).toMatchObject({ status: "failed", error: { name: "SyntaxError" }, calls: [{ tool: "add" }] });
+  });
+
   test("runs Python with the same tools", async () => {
     await using codeMode = open({ language: ["python", "typescript"] });
     const code =
@@ -249,6 +334,14 @@ describe("run_code", { timeout: PATIENCE_MS }, () => {
     expect(await codeMode.search({ query: "add numbers" })).toContain(
       "async def tools.add(*, a: float, b: float) -> AddOutput:",
     );
+    expect(await codeMode.search({ query: "add numbers", language: "typescript" })).toContain("tools.add(input: {");
+    const call = { id: "s", toolName: "search_tools", arguments: { query: "add", language: "python" } };
+    expect(outputOf(await codeMode.execute(call, { tenantId: "acme" }))).toContain("async def tools.add(");
+    const other = codeMode.search({ query: "add", language: "javascript" });
+    await expect(other).rejects.toMatchObject({
+      code: "PARAM_INVALID",
+      message: expect.stringContaining("python, typescript"),
+    });
   });
 });
 

@@ -118,7 +118,7 @@ describe("durable code", () => {
       const wrong = await call(codeMode, "run_code", { code: "return await ctx.waitFor({ person: 1 });" });
       expect(wrong).toMatchObject({ status: "rejected" });
       const output = await call(codeMode, "run_code", { code });
-      expect(output).toMatchObject({ status: "suspended", run: { waits: [{ kind: "event" }] } });
+      expect(output).toMatchObject({ status: "suspended", run: { waits: [{ kind: "event", name: "paid" }] } });
       id = output.run?.id ?? "";
     }
     await using codeMode = open(store, { language: "typescript", typeCheck: true });
@@ -132,6 +132,14 @@ describe("durable code", () => {
         return await call(codeMode, "get_run", { id });
       })
       .toMatchObject({ status: "ok", value: { paid: 5, approved: false, reason: "later", nothing: null } });
+  });
+
+  test("shows until when it waits", async () => {
+    await using codeMode = open(new CrashingStore());
+    const code = 'return await ctx.waitFor({ event: "paid", timeoutMs: 3_600_000 })';
+    const output = await call(codeMode, "run_code", { code });
+    expect(output.run?.waits).toEqual([{ id: 1, kind: "event", name: "paid", until: expect.any(Number) }]);
+    expect(await call(codeMode, "get_run", { id: output.run?.id })).toEqual(output);
   });
 
   test("undoes what it did when it fails", async () => {

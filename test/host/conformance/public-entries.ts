@@ -388,7 +388,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
     {
       name: "codeMode.search(request)",
       where: "request",
-      options: { query: "text", detail: "text", limit: "number" },
+      options: { query: "text", detail: "text", limit: "number", language: "text" },
       valid: () => ({ query: "" }),
       call: async (request) => {
         await using codeMode = createCodeMode(box, { typeCheck: false });

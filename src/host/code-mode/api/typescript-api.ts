@@ -54,11 +54,17 @@ export function toSignature({ definition, path }: DeclaredTool, names: TypeNames
   return { comment, method: `${name}(input${mark}: ${LOOSE}): Promise<unknown>;`, types: [] };
 }
 
+/** Members of every object, which are no tools: a call of one must not pass the type check. A tool of such a name has another one in code. */
+const NO_TOOLS = "constructor toString toLocaleString valueOf hasOwnProperty isPrototypeOf propertyIsEnumerable"
+  .split(" ")
+  .map((name) => `${name}: never;`)
+  .join(" ");
+
 const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, "  ");
 
 /** Returns an interface of the methods. */
 const toInterface = (name: string, members: readonly string[]): string =>
-  members.length === 0 ? `interface ${name} {}` : `interface ${name} {\n${members.map(indented).join("\n")}\n}`;
+  `interface ${name} {\n${[...members, NO_TOOLS].map(indented).join("\n")}\n}`;
 
 /** Declares what code sees in addition to `tools`. */
 const GLOBALS = `

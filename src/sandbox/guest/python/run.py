@@ -56,10 +56,74 @@ class Files:
         return path.removeprefix(self._home) if path.startswith(self._home) else None
 
 
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+def _own_nodes(nodes):
+    """Yields the nodes that run as part of the top level, without the bodies of functions and classes."""
+    for node in nodes:
+        yield node
+        if not isinstance(node, _SCOPES):
+            yield from _own_nodes(ast.iter_child_nodes(node))
+
+
+def _names_of(node):
+    """Returns the names that a node of the top level binds."""
+    if isinstance(node, ast.Name):
+        return [] if isinstance(node.ctx, ast.Load) else [node.id]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [(each.asname or each.name).split(".")[0] for each in node.names if each.name != "*"]
+    if isinstance(node, ast.MatchMapping):
+        return [node.rest] if node.rest else []
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)):
+        return [node.name] if node.name else []
+    return []
+
+
+class _WithoutAnnotations(ast.NodeTransformer):
+    """Removes annotations of variables, which a function cannot give to global names."""
+
+    def visit_AnnAssign(self, node):
+        if not isinstance(node.target, ast.Name):
+            return node
+        return ast.copy_location(ast.Assign([node.target], node.value) if node.value else ast.Pass(), node)
+
+    def generic_visit(self, node):
+        return node if isinstance(node, _SCOPES) else super().generic_visit(node)
+
+
+def _to_function(tree):
+    """Makes a function of code that returns at the top level. Its variables stay global, as without `return`."""
+    is_future = [isinstance(each, ast.ImportFrom) and each.module == "__future__" for each in tree.body]
+    head = [each for each, is_head in zip(tree.body, is_future) if is_head]
+    body = [each for each, is_head in zip(tree.body, is_future) if not is_head]
+    own = list(_own_nodes(body))
+    waits = any(isinstance(each, (ast.Await, ast.AsyncFor, ast.AsyncWith)) or getattr(each, "is_async", 0) for each in own)
+    names = sorted({name for each in own for name in _names_of(each)})
+    if isinstance(body[-1], ast.Expr):
+        body[-1] = ast.copy_location(ast.Return(body[-1].value), body[-1])
+    kind = ast.AsyncFunctionDef if waits else ast.FunctionDef
+    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+    scope = [ast.Global(names)] if names else []
+    function = kind("<module>", nothing, [*scope, *map(_WithoutAnnotations().visit, body)], [], type_params=[])
+    return ast.fix_missing_locations(ast.Module([*head, ast.copy_location(function, body[0])], []))
+
+
+def _run_function(tree, name, namespace):
+    """Runs a snippet that returns at the top level, and returns its value."""
+    exec(compile(_to_function(tree), name, "exec", dont_inherit=True), namespace)
+    return _await_if_needed(namespace.pop("<module>")())
+
+
+def _parse(order):
+    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    return compile(order["code"].removeprefix("\ufeff"), order["fileName"], "exec", flags, dont_inherit=True)
+
+
 def _compile(order, wants_value):
     """Compiles the code. The value of the last expression is stored in the namespace. Top-level await is allowed."""
     name = order["fileName"]
-    tree = compile(order["code"].removeprefix("\ufeff"), name, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    tree = _parse(order)
     has_value = wants_value and bool(tree.body) and isinstance(tree.body[-1], ast.Expr)
     if has_value:
         last = tree.body[-1]
@@ -122,6 +186,12 @@ def _run_snippet(order, value):
     namespace = sys.modules["__main__"].__dict__
     namespace["__file__"] = order["fileName"]
     _set_input(namespace, order["hasInput"], value)
+    if "return" in order["code"]:
+        tree = _parse(order)
+        own = list(_own_nodes(tree.body))
+        # With `yield`, it would be a generator. Python rejects it at the top level.
+        if any(isinstance(each, ast.Return) for each in own) and not any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in own):
+            return _run_function(tree, order["fileName"], namespace)
     code, tree, has_value = _compile(order, wants_value=True)
     namespace.pop("main", None) if order["mode"] == "exec" else None
     _evaluate(code, namespace)
