@@ -246,7 +246,12 @@ function schemaWarnings(
 ): readonly string[] {
   return misnamed.flatMap((name) => {
     const meant = MISNAMED_SCHEMAS[name.toLowerCase()];
-    if (meant === undefined || overrides?.[meant] !== undefined) return [];
+    if (overrides?.[meant ?? "inputSchema"] !== undefined) return [];
+    if (meant === undefined) {
+      return [
+        `The tool exports ${JSON.stringify(name)}, a definition in the form of another framework, which is ignored, so its input is not validated. Export its parameters as "${inputName}" and its description as "description"`,
+      ];
+    }
     const [what, right] = meant === "inputSchema" ? ["input", inputName] : ["output", outputName];
     return [
       `The tool exports ${JSON.stringify(name)}, which is ignored, so its ${what} is not validated. Export the schema as "${right}"`,

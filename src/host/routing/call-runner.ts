@@ -71,6 +71,8 @@ export interface CallOptions {
   readonly stream?: Streamed;
   /** The record of a call that was accepted earlier and has waited. */
   readonly accepted?: TrackedCall | undefined;
+  /** Error of a call whose caller has found it malformed. */
+  readonly issue?: ToolError | undefined;
 }
 
 /** A call in the router. */
@@ -130,7 +132,7 @@ export class CallRunner {
     toolCall: ToolCall,
     context: ToolContext | undefined,
     timeoutMs: number | undefined,
-    { flight, parent, stream, accepted }: CallOptions,
+    { flight, parent, stream, accepted, issue: known }: CallOptions,
   ): Promise<ToolResult> {
     const started = performance.now();
     let facts: ResultMetadata = { ...readNames(toolCall), started };
@@ -140,7 +142,8 @@ export class CallRunner {
       if (this.#clocks.isClosed) throw unavailable("closed", "Glovebox is closed");
       if (this.isDraining && parent === undefined) throw unavailable("shutting_down", "Glovebox is shutting down");
       // A malformed call counts against its tenant too.
-      const { envelope, issue } = tryReadEnvelope(toolCall, timeoutMs);
+      const { envelope, issue } =
+        known === undefined ? tryReadEnvelope(toolCall, timeoutMs) : { envelope: undefined, issue: known };
       if (envelope !== undefined) facts = { callId: envelope.callId, toolName: envelope.toolName, started };
       const given = readContextAfter(context, parent === undefined ? this.#tenancy : undefined, issue);
       const read = stream === undefined ? given : { ...given, signal: eitherOf(given.signal, stream.stop) };

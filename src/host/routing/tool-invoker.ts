@@ -61,6 +61,8 @@ interface Reading {
         readonly timeoutMs: number | undefined;
         /** Tenant whose concurrency limit applies. */
         readonly tenantId: string;
+        /** Set if the invocation is malformed. It is rejected by the router, which counts it against its tenant. */
+        readonly issue?: ToolError;
       }
     | { readonly error: ToolError };
 }
@@ -180,7 +182,11 @@ export class ToolInvoker {
 
   async #run({ asked, ...facts }: Reading, batch: Batch, accepted: TrackedCall | undefined): Promise<ToolResult> {
     if ("error" in asked) return await failLater(facts, asked.error);
-    const { toolCall, context, timeoutMs, tenantId } = asked;
+    const { toolCall, context, timeoutMs, tenantId, issue } = asked;
+    if (issue !== undefined) {
+      if (this.#tracking === undefined) return await failLater(facts, issue);
+      return await this.#tracking.router.executeAccepted(toolCall, context, undefined, accepted, issue);
+    }
     const { signal } = context;
     const hasEnded = signal?.aborted === true || accepted?.cancelled !== undefined;
     const slot = hasEnded ? undefined : await this.#enter(tenantId, batch, signal, accepted);
@@ -308,7 +314,24 @@ function readInvocation(value: unknown, around: ToolContext, tenancy: Tenancy | 
     const asked = { toolCall, context: merged, timeoutMs: timeoutMs as number, tenantId };
     return { started, ...readNames(toolCall), asked };
   } catch (thrown) {
-    return { started, ...readNames(value), asked: { error: toToolError(thrown) } };
+    return { started, ...readNames(value), asked: readMalformed(value, around, tenancy, toToolError(thrown)) };
+  }
+}
+
+/** Reads the tenant of a malformed invocation. Without a valid context there is none. */
+function readMalformed(
+  value: unknown,
+  around: ToolContext,
+  tenancy: Tenancy | undefined,
+  issue: ToolError,
+): Reading["asked"] {
+  try {
+    const own = isPlainObject(value) ? readFields("invocation", () => value.context) : undefined;
+    const context = merge(around, readExplicitContext(own));
+    const tenantId = tenancy?.tenantOf(context.tenantId, "context.tenantId") ?? context.tenantId ?? NO_TENANT;
+    return { toolCall: value as ToolCall, context, timeoutMs: undefined, tenantId, issue };
+  } catch {
+    return { error: issue };
   }
 }
 

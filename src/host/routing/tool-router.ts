@@ -438,6 +438,7 @@ export class ToolRouter implements AsyncDisposable {
 
   /**
    * Runs a call that was accepted earlier and has waited for a slot or for its turn; see {@link execute}.
+   * @param issue error with which the call fails, because it is malformed
    * @internal
    */
   executeAccepted(
@@ -445,8 +446,9 @@ export class ToolRouter implements AsyncDisposable {
     context: ToolContext,
     timeoutMs: number | undefined,
     accepted: TrackedCall | undefined,
+    issue?: ToolError,
   ): Promise<ToolResult> {
-    return this.#track((flight) => this.#runner.run(toolCall, context, timeoutMs, { flight, accepted }));
+    return this.#track((flight) => this.#runner.run(toolCall, context, timeoutMs, { flight, accepted, issue }));
   }
 
   /**

@@ -7,9 +7,16 @@ import {
   ArrayIsArray,
   append,
   JSONStringify,
+  ObjectKeys,
+  ObjectPrototypeToString,
   ReflectApply,
+  ReflectGetPrototypeOf,
   ReflectSetPrototypeOf,
+  SetConstructor,
+  SetPrototypeAdd,
+  SetPrototypeHas,
   StringConstructor,
+  StringPrototypeSlice,
 } from "./primordials.ts";
 
 interface StandardIssue {
@@ -34,6 +41,48 @@ export function isStandardSchema(schema: unknown): schema is StandardSchema {
   if ((typeof schema !== "object" || schema === null) && typeof schema !== "function") return false;
   const standard = (schema as { readonly "~standard"?: { readonly validate?: unknown } })["~standard"];
   return typeof standard === "object" && standard !== null && typeof standard.validate === "function";
+}
+
+/** Maximum number of values of a definition that are checked. A schema of the largest size has fewer. */
+const MAX_CHECKED = 100_000;
+
+/** Returns what a value is whose contents JSON would drop, so that a schema would accept anything. */
+function nonJsonKind(value: object, isNested: boolean, isSchema: boolean): string | undefined {
+  if (isNested && isSchema && isStandardSchema(value)) return "a Standard Schema";
+  if (typeof (value as { readonly then?: unknown }).then === "function") return "a promise that is not awaited";
+  const tag = StringPrototypeSlice(ObjectPrototypeToString(value), 8, -1);
+  const hasText = typeof (value as { readonly toJSON?: unknown }).toJSON === "function";
+  // JSON makes a string of a date, which is no schema.
+  if (hasText && (isNested || tag !== "Date")) return undefined;
+  if (tag !== "Object" && tag !== "Array" && tag !== "Module") return `an object of type ${truncateText(tag, 40)}`;
+  const prototype = ReflectGetPrototypeOf(value);
+  const isPlain = prototype === null || ReflectGetPrototypeOf(prototype) === null || tag === "Array";
+  return isPlain || ObjectKeys(value).length > 0 ? undefined : "an object without properties of its own";
+}
+
+/**
+ * Finds a value in an object of the definition that JSON would turn into an empty object: a promise, a Map, an error …
+ * @param isSchema whether a schema of a library is rejected inside of it
+ */
+export function findNonJson(root: unknown, isSchema: boolean): string | undefined {
+  const seen = new SetConstructor<object>();
+  const visit = (value: unknown, pointer: string): string | undefined => {
+    if (typeof value !== "object" || value === null || SetPrototypeHas(seen, value)) return undefined;
+    SetPrototypeAdd(seen, value);
+    left -= 1;
+    if (left < 0) return undefined;
+    const kind = nonJsonKind(value, pointer !== "", isSchema);
+    if (kind !== undefined) return pointer === "" ? kind : `${kind} at ${truncateText(pointer, 200)}`;
+    const keys = ObjectKeys(value);
+    for (let index = 0; index < keys.length; index += 1) {
+      const key = keys[index] as string;
+      const found = visit((value as { readonly [key: string]: unknown })[key], `${pointer}/${escapePointer(key)}`);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+  let left = MAX_CHECKED;
+  return visit(root, "");
 }
 
 /** Escapes `~` and `/` (RFC 6901, section 3). */

@@ -25,7 +25,7 @@ import {
   secure,
   Uint8ArrayConstructor,
 } from "./primordials.ts";
-import { isStandardSchema, readIssues, type StandardResult, startCheck, toJsonSchema } from "./schema.ts";
+import { findNonJson, isStandardSchema, readIssues, type StandardResult, startCheck, toJsonSchema } from "./schema.ts";
 import { clearAllTimers, resumeTimers } from "./timers.ts";
 import { CONTENT } from "./tool.ts";
 
@@ -72,7 +72,9 @@ function toLoadedTool(namespace: { readonly [name: string]: unknown }): LoadedTo
   if (typeof main === "object" && main !== null && !("execute" in main) && "default" in main) main = main.default;
   if (typeof main === "function" && !isStandardSchema(main)) {
     // If a CommonJS module exports a function, the function is also the namespace, and `name` is the function's own name.
-    const fields = namespace.name === main.name ? { ...namespace, name: undefined } : namespace;
+    const named = namespace.name === main.name ? { ...namespace, name: undefined } : namespace;
+    // Properties of the function itself: `run.inputSchema = { … }; export default run`.
+    const fields = { ...(main as unknown as object), ...named };
     return { receiver: undefined, execute: main as LoadedTool["execute"], fields };
   }
   if (typeof main !== "object" || main === null) return undefined;
@@ -112,8 +114,23 @@ type SchemaField = "inputSchema" | "outputSchema";
 function schemaError(fields: LoadedTool["fields"], name: SchemaField): string | undefined {
   const schema = fields[name];
   if (schema === undefined || isStandardSchema(schema)) return undefined;
-  if (typeof schema === "object" && schema !== null) return undefined;
+  if (typeof schema === "object" && schema !== null) {
+    const found = findNonJson(schema, true);
+    return found && `Expected ${name} to be a Standard Schema or a JSON Schema object, got ${found}`;
+  }
   return `Expected ${name} to be a Standard Schema or a JSON Schema object, got ${truncateText(describeValue(schema), 200)}`;
+}
+
+const OBJECT_FIELDS = ["annotations", "capabilities", "limits"] as const;
+
+/** Returns the message for an object of the definition whose contents JSON would drop, such as a Map. */
+function objectError(fields: LoadedTool["fields"]): string | undefined {
+  for (let index = 0; index < OBJECT_FIELDS.length; index += 1) {
+    const name = OBJECT_FIELDS[index] as string;
+    const found = findNonJson(fields[name], false);
+    if (found !== undefined) return `Expected ${name} to be a plain object, got ${found}`;
+  }
+  return undefined;
 }
 
 function schemaField(fields: LoadedTool["fields"], name: SchemaField): unknown {
@@ -128,10 +145,24 @@ function misnamedFields(fields: LoadedTool["fields"]): readonly string[] {
   for (let index = 0; index < names.length && found.length < MAX_MISNAMED; index += 1) {
     const name = names[index] as string;
     const meant = MISNAMED_SCHEMAS[StringPrototypeToLowerCase(name)];
-    if (meant === undefined || name === meant || fields[meant] !== undefined) continue;
-    if (looksLikeSchema(fields, name)) found[found.length] = name;
+    if (meant !== undefined && (name === meant || fields[meant] !== undefined)) continue;
+    if (meant === undefined ? holdsSchema(fields, name) : looksLikeSchema(fields, name)) found[found.length] = name;
   }
   return found;
+}
+
+/** Matches a definition for another framework: OpenAI's `{ type: "function", function: { name, parameters } }`, or Anthropic's. */
+function holdsSchema(fields: LoadedTool["fields"], name: string): boolean {
+  if (name === "default" || fields.inputSchema !== undefined || !looksLikeSchema(fields, name)) return false;
+  try {
+    const value = fields[name] as { readonly [key: string]: unknown };
+    const inner = value.type === "function" && looksLikeSchema(value, "function") ? value.function : value;
+    const named = inner as { readonly [key: string]: unknown };
+    if (typeof named.name !== "string") return false;
+    return looksLikeSchema(named, "parameters") || looksLikeSchema(named, "input_schema");
+  } catch {
+    return false;
+  }
 }
 
 function looksLikeSchema(fields: LoadedTool["fields"], name: string): boolean {
@@ -149,7 +180,7 @@ export function describe(): void {
   callState.active = true;
   try {
     const { fields } = tool as LoadedTool;
-    const error = schemaError(fields, "inputSchema") ?? schemaError(fields, "outputSchema");
+    const error = schemaError(fields, "inputSchema") ?? schemaError(fields, "outputSchema") ?? objectError(fields);
     if (error !== undefined) {
       reject(error);
       return;

@@ -23,6 +23,30 @@ const warningsOf = async (
   language: "javascript" | "python" = "javascript",
 ): Promise<readonly string[]> => (await box.inspectTool({ source, language })).warnings;
 
+test("properties of a function that is the default export are part of the definition", async () => {
+  const source = `const pay = ({ n }) => n; pay.inputSchema = ${SCHEMA}; pay.description = "Pays"; export default pay`;
+  const { definition } = await box.inspectTool({ source });
+  expect(definition).toMatchObject({ description: "Pays", inputSchema: { required: ["n"] } });
+  const named = await box.inspectTool({ source: `export const description = "Named"; ${source}` });
+  expect(named.definition.description).toBe("Named");
+});
+
+test.for([
+  ["input_schema = []", /^Expected input_schema to be a JSON Schema as a dict, got a value of type list/],
+  ["output_schema = ''", /^Expected output_schema to be .*, got a value of type str/],
+  ["async def load():\n    return {}\ninput_schema = load()", /got a value of type coroutine. Await it first/],
+  ["annotations = []", /^Expected annotations to be a dict, got a value of type list/],
+  ["limits = 5", /^Expected limits to be a dict, got a value of type int/],
+  ["capabilities = 5", /^Expected capabilities to be a dict or a list of names, got a value of type int/],
+  ["description = []", /^Expected description to be a str, got a value of type list/],
+  ["name = 5", /^Expected name to be a str, got a value of type int/],
+] as const)("a module in Python is rejected with %j", async ([field, message]) => {
+  const error = await failureOf(
+    box.inspectTool({ source: `${field}\ndef main(input):\n    return 1\n`, language: "python" }),
+  );
+  expect([error.code, error.message]).toEqual(["BUNDLE_FAILED", expect.stringMatching(message)]);
+});
+
 test.for(["inputSchema", "outputSchema"])("inspectTool() rejects an unusable %s, as addTool() does", async (name) => {
   const source = `export const ${name} = { type: "objct" }; export default () => 1`;
   const rejected = {
@@ -46,6 +70,21 @@ describe("a warning names the export and the right one", () => {
   test("for a default export that has parameters", async () => {
     const source = `export default { parameters: ${SCHEMA}, execute: ({ n }) => n }`;
     expect(await warningsOf(source)).toEqual([expect.stringMatching(/"parameters".*"inputSchema"/)]);
+  });
+
+  test("for a function with a property parameters", async () => {
+    const source = `const f = () => 1; f.parameters = ${SCHEMA}; export default f`;
+    expect(await warningsOf(source)).toEqual([expect.stringMatching(/"parameters".*"inputSchema"/)]);
+  });
+
+  test.for([
+    ["tool", `{ type: "function", function: { name: "f", parameters: ${SCHEMA} } }`],
+    ["definition", `{ type: "function", name: "f", parameters: ${SCHEMA} }`],
+    ["spec", `{ name: "f", description: "d", input_schema: ${SCHEMA} }`],
+  ] as const)("for a definition in the form of another framework: %s", async ([name, value]) => {
+    const [warning, ...rest] = await warningsOf(`export const ${name} = ${value}; export default () => 1`);
+    expect(warning).toMatch(new RegExp(`"${name}".*"inputSchema"`));
+    expect(rest).toEqual([]);
   });
 
   test("for an output schema", async () => {

@@ -436,6 +436,47 @@ describe("Glovebox.addTool() with an invalid tool", () => {
       "BUNDLE_FAILED",
       /^Expected inputSchema to be a Standard Schema or a JSON Schema object, got 5$/,
     ],
+    ...(
+      [
+        [
+          "inputSchema",
+          "Promise.resolve({})",
+          /^Expected inputSchema to be .* JSON Schema object, got a promise that is not awaited$/,
+        ],
+        ["inputSchema", "{ then() {} }", /got a promise/],
+        ["outputSchema", "(async () => ({}))()", /^Expected outputSchema to be .*, got a promise/],
+        ["inputSchema", "new Map([['type', 'object']])", /got an object of type Map$/],
+        ["inputSchema", "new WeakMap()", /got an object of type WeakMap$/],
+        ["inputSchema", "/x/", /got an object of type RegExp$/],
+        ["inputSchema", "new Error('x')", /got an object of type Error$/],
+        ["inputSchema", "new Date()", /got an object of type Date$/],
+        ["inputSchema", "Object.create({ type: 'object' })", /got an object without properties of its own$/],
+        [
+          "inputSchema",
+          "{ properties: { a: Promise.resolve({}) } }",
+          /got a promise that is not awaited at \/properties\/a$/,
+        ],
+        ["inputSchema", "{ allOf: [{}, new Map()] }", /got an object of type Map at \/allOf\/1$/],
+        ["limits", "Promise.resolve({ timeoutMs: 100 })", /^Expected limits to be a plain object, got a promise/],
+        ["annotations", "new Map()", /^Expected annotations to be a plain object, got an object of type Map$/],
+        ["capabilities", "Promise.resolve({})", /^Expected capabilities to be a plain object, got a promise/],
+      ] as const
+    ).map(([name, value, message]): [string, unknown, ErrorCode, RegExp] => {
+      return [
+        `${name} that is ${value}`,
+        { source: `export const ${name} = ${value}; ${FINE}` },
+        "BUNDLE_FAILED",
+        message,
+      ];
+    }),
+    [
+      "a schema of a library inside of a JSON Schema",
+      {
+        source: `import * as z from "zod"; export const inputSchema = { type: "object", properties: { a: z.string() } }; ${FINE}`,
+      },
+      "BUNDLE_FAILED",
+      /got a Standard Schema at \/properties\/a$/,
+    ],
     [
       "a schema with a wrong type",
       { source: `export const inputSchema = { type: "objekt" }; ${FINE}` },

@@ -53,6 +53,24 @@ describe("rateLimit", () => {
   });
 });
 
+test.for<[string, unknown]>([
+  ["null", null],
+  ["a string", "x"],
+  ["an object without a name", {}],
+  ["an unknown key", { id: "c", toolName: "add", arguments: {}, extra: 1 }],
+  ["an invalid timeout", { id: "c", toolName: "add", arguments: {}, timeoutMs: -1 }],
+])("a malformed invocation counts in each way of calling: %s", async ([, value]) => {
+  const ways: readonly ((box: Glovebox) => Promise<ToolResult>)[] = [
+    (box) => box.execute(value as never, ACME),
+    (box) => box.invoker.execute({ ...(value as object), context: ACME } as never),
+    async (box) => (await box.executeBatch([value as never], ACME))[0] as ToolResult,
+  ];
+  for (const way of ways) {
+    const box = await boxOf(oneCall);
+    expect(codes([await way(box), await way(box)])).toEqual(["PARAM_INVALID", "QUOTA_EXCEEDED"]);
+  }
+});
+
 describe("quotas.calls", () => {
   test("names the period and the time until it ends", async () => {
     const box = await boxOf(oneCall);

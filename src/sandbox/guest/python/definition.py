@@ -210,16 +210,33 @@ def _misnamed(names):
     return found[:8]
 
 
+def _checked(declared, name, kind, expected):
+    """Returns a declared field, or None without one. A value of another type would be dropped, and with it the validation."""
+    value = declared.get(name)
+    if value is None or isinstance(value, kind):
+        return value
+    shown = type(value).__name__
+    if inspect.iscoroutine(value):
+        value.close()
+        shown += ". Await it first"
+    raise SourceFault(f"Expected {name} to be {expected}, got a value of type {shown}")
+
+
 def describe(module):
     main = getattr(module, "main", None)
     if not callable(main):
         raise SourceFault("Expected the tool to define main(input) or main(input, ctx), got a module without main")
     declared = {name: module.__dict__[name] for name in _FIELDS if name in module.__dict__}
-    definition = {"description": declared.get("description") or inspect.getdoc(module) or inspect.getdoc(main) or ""}
-    if isinstance(declared.get("name"), str):
+    schemas = {name: _checked(declared, name, dict, "a JSON Schema as a dict") for name in ("input_schema", "output_schema")}
+    for name in ("annotations", "limits"):
+        _checked(declared, name, dict, "a dict")
+    _checked(declared, "capabilities", (dict, list, tuple, set), "a dict or a list of names")
+    description = _checked(declared, "description", str, "a str")
+    definition = {"description": description or inspect.getdoc(module) or inspect.getdoc(main) or ""}
+    if _checked(declared, "name", str, "a str") is not None:
         definition["name"] = declared["name"]
-    definition["inputSchema"] = declared.get("input_schema") or to_schema(_input_hint(main)) or {"type": "object"}
-    output = declared.get("output_schema") or to_schema(_hints(main).get("return"))
+    definition["inputSchema"] = schemas["input_schema"] or to_schema(_input_hint(main)) or {"type": "object"}
+    output = schemas["output_schema"] or to_schema(_hints(main).get("return"))
     if output:
         definition["outputSchema"] = output
     if "annotations" in declared:
