@@ -90,10 +90,14 @@ describe.concurrent("a source that is a script and not a module", () => {
     "return 42",
     "var n = 1; if (n > 0) { return n }",
     "total = 1; total + 1",
+    "this.x = 5; x",
+    "this === globalThis",
+    "eval('1+1')",
+    "exports.foo = 1; return 3",
   ])("fails with a hint that names the option: %s", async (source) => {
     const error = await failureOf(buildHere({ source }));
     expect(error.code).toBe("BUNDLE_FAILED");
-    expect(error.message).toContain('mode: "script" in the tool\'s input runs it');
+    expect(error.message).toContain('addTool({ source, mode: "script" })');
   });
 
   test.for(["export default (", "export default 1; return 2", "import x from 'nowhere'; with (x) {}", "const x: = 1"])(
@@ -102,6 +106,23 @@ describe.concurrent("a source that is a script and not a module", () => {
       expect((await failureOf(buildHere({ source }))).message).not.toContain("script");
     },
   );
+
+  test("fails with a hint to give its text, as a file", async () => {
+    const error = await failureOf(buildHere({ files: { "tool.js": "with ({ a: 1 }) { console.log(a) }" } }));
+    expect(error.message).toContain("give its text as source");
+  });
+
+  test.for([
+    ['import path from "path"', "no import"],
+    ["export default 5", "no import"],
+    ["import.meta.url", "no import"],
+    ["module.exports = () => 1", "no module.exports"],
+    ["exports.a = 1; 2", "no module.exports"],
+  ] as const)("a module is not a script: %s", async ([source, message]) => {
+    const error = await failureOf(buildHere(script(source)));
+    expect(error.message).toContain(message);
+    expect(error.message).toContain('leave mode: "script" out');
+  });
 
   test("fails without the hint where there is no such option: as a file", async () => {
     const error = await failureOf(buildHere({ files: { "tool.js": "total = 1; total + 1" } }));
@@ -130,6 +151,32 @@ describe("addTool() of a script", () => {
       success: true,
       output: 3,
     });
+  });
+
+  test("names the option that takes a mode", async () => {
+    const failing = box.addTool({ path: "x.js", mode: "script" } as never);
+    await expect(failing).rejects.toMatchObject({
+      code: "PARAM_INVALID",
+      message: expect.stringMatching(/^tool\.mode: Expected it next to source only/),
+    });
+  });
+
+  test.for([
+    ['"hello"', "hello"],
+    ["`hello`", "hello"],
+    ['"a"; "b"', "b"],
+    ["'use strict'; 5", 5],
+    ["switch (2) { case 1: 'one'; break; case 2: 'two'; break; default: 'other' }", "two"],
+    ["switch (3) { case 1: { 'one'; break } default: 'other' }", "other"],
+    ["switch (1) { case 1: 'one'; case 2: 'two' }", "two"],
+    ['const p = await import("path"); p.join("a", "b")', "a/b"],
+    ['import("node:path").then(function (p) { return p.default.join("a", "b") })', "a/b"],
+    ['var n = "pa" + "th"; import(n).catch(function (e) { return e.code })', "MODULE_NOT_FOUND"],
+    ["if (typeof module !== 'undefined') module.exports = 1; 7", 7],
+  ])("has the value of its last statement: %s", async ([source, output], { task }) => {
+    const name = `value${task.id.replace(/\W/g, "_")}`;
+    await box.addTool({ name, ...script(source as string) });
+    expect(await box.execute({ id: "1", toolName: name, arguments: {} })).toMatchObject({ success: true, output });
   });
 
   test("rejects a mode that does not exist, a script of files, and one in another language", async () => {

@@ -77,6 +77,17 @@ interface Nested {
 /** Statements without a value of their own, which may follow the last expression: a function declaration is hoisted. */
 const isWithoutValue = ({ type }: Syntax): boolean => type === "EmptyStatement" || type === "FunctionDeclaration";
 
+/** A case has a value if it ends with `break` or is the last one: otherwise the next case runs, which a `return` would skip. */
+function lastOfCase(branch: Syntax, index: number, cases: readonly Syntax[]): readonly Syntax[] {
+  const consequent = branch.consequent as unknown as readonly Syntax[];
+  const [only] = consequent;
+  const statements =
+    consequent.length === 1 && only?.type === "BlockStatement" ? (only.body as readonly Syntax[]) : consequent;
+  const last = statements.at(-1);
+  if (last?.type === "BreakStatement" && !isSyntax(last.label)) return lastExpressions(statements.slice(0, -1));
+  return index === cases.length - 1 ? lastExpressions(statements) : [];
+}
+
 /** Returns the expressions whose value a list of statements ends with: one for each branch. */
 function lastExpressions(statements: readonly Syntax[]): readonly Syntax[] {
   const last = statements.findLast((statement) => !isWithoutValue(statement));
@@ -86,7 +97,8 @@ function lastExpressions(statements: readonly Syntax[]): readonly Syntax[] {
     parts.flatMap((part) => (part ? lastExpressions([part]) : []));
   switch (last.type) {
     case "ExpressionStatement":
-      return last.directive === undefined ? [last] : [];
+      // A text alone is a directive for the parser, and the value of a script.
+      return [last];
     case "BlockStatement":
       return lastExpressions(body as readonly Syntax[]);
     case "WithStatement":
@@ -96,20 +108,47 @@ function lastExpressions(statements: readonly Syntax[]): readonly Syntax[] {
       return inside(consequent, alternate);
     case "TryStatement":
       return inside(block, handler?.body);
+    case "SwitchStatement":
+      return (last.cases as readonly Syntax[]).flatMap(lastOfCase);
     default:
       return [];
   }
 }
 
-/** Inserts `return` before the last expression of each branch: its value is the output of a script that does not return. */
-function returnLast(source: string, statements: readonly Syntax[]): string {
+/**
+ * Inserts `return` before the last expression of each branch: its value is the output of a script that does not return. Replaces `import` of
+ * `import()` by the name of a function, because the bundle has no modules.
+ */
+function rewrite(source: string, statements: readonly Syntax[], imports: readonly Syntax[], name: string): string {
+  const edits = [
+    ...lastExpressions(statements).map(({ start }) => ({ start, length: 0, text: "return " })),
+    ...imports.map(({ start }) => ({ start, length: "import".length, text: name })),
+  ];
   let text = source;
-  for (const { start } of lastExpressions(statements).toSorted((a, b) => b.start - a.start)) {
+  // Of two edits at one offset, `return` comes first in the text, so it is inserted last.
+  for (const { start, length, text: added } of edits.toSorted((a, b) => b.start - a.start || b.length - a.length)) {
     const at = start - BODY_START.length;
-    text = `${text.slice(0, at)}return ${text.slice(at)}`;
+    text = `${text.slice(0, at)}${added}${text.slice(at + length)}`;
   }
   return text;
 }
+
+function collectImports(node: Syntax, found: Syntax[]): void {
+  if (node.type === "ImportExpression") found.push(node);
+  for (const child of childrenOf(node)) collectImports(child, found);
+}
+
+/** Matches `module.exports = …`, and `exports.x = …`, as a statement of its own. */
+function assignsExports({ type, expression }: Syntax): boolean {
+  if (type !== "ExpressionStatement" || !isSyntax(expression) || expression.type !== "AssignmentExpression")
+    return false;
+  let left = expression.left as Syntax;
+  if (left.type !== "MemberExpression") return false;
+  while (left.type === "MemberExpression") left = left.object as Syntax;
+  return left.type === "Identifier" && (left.name === "module" || left.name === "exports");
+}
+
+const MODULE_HINT = 'leave mode: "script" out: this text is a module';
 
 /** @throws {BuildIssueError} when the text is not a script */
 export function toScript(source: string, file: string): Script {
@@ -117,23 +156,48 @@ export function toScript(source: string, file: string): Script {
   if (isFailed(parsed)) {
     const { message, line, column } = parsed;
     const lineText = source.split("\n")[line - 1]?.slice(0, 200);
-    throw new BuildIssueError({ message, file, line, column, ...(lineText === undefined ? {} : { lineText }) });
+    const isModule = /'import' and 'export'|'import\.meta'/.test(message);
+    throw new BuildIssueError({
+      ...{ file, line, column },
+      message: isModule ? "A script has no import, export or import.meta" : message,
+      ...(isModule ? { hint: MODULE_HINT } : {}),
+      ...(lineText === undefined ? {} : { lineText }),
+    });
+  }
+  if (parsed.some(assignsExports)) {
+    throw new BuildIssueError({ file, message: "A script has no module.exports", hint: MODULE_HINT });
   }
   const requires = new Set<string>();
-  for (const statement of parsed) collectRequires(statement, requires);
+  const imports: Syntax[] = [];
+  for (const statement of parsed) {
+    collectRequires(statement, requires);
+    collectImports(statement, imports);
+  }
+  const imported = new Set(
+    imports.flatMap(({ source: id }) => (isSyntax(id) && typeof id.value === "string" ? [id.value] : [])),
+  );
   const name = `__glovebox_script_${createHash("sha256").update(source).digest("hex").slice(0, 16)}`;
   const table = [...requires].map((id) => `[${JSON.stringify(id)}, () => require(${JSON.stringify(id)})]`);
+  const lazy = [...imported].map((id) => `[${JSON.stringify(id)}, () => import(${JSON.stringify(id)})]`);
+  const importName = `${name}_import`;
+  const text = rewrite(source.replace(/^#!/, "//"), parsed, imports, importName);
   return {
     source,
     module: `const modules = new Map([${table.join(", ")}]);
+const lazy = new Map([${lazy.join(", ")}]);
+async function loadLater(id) {
+  const make = lazy.get(id);
+  if (make !== undefined) return make();
+  throw Object.assign(new Error("Cannot find module '" + id + "': import() in a script takes a constant string"), { code: "MODULE_NOT_FOUND" });
+}
 function load(id) {
   const make = modules.get(id);
   if (make !== undefined) return make();
   throw Object.assign(new Error("Cannot find module '" + id + "': require() in a script takes a constant string"), { code: "MODULE_NOT_FOUND" });
 }
-module.exports = ${name}(load);
+module.exports = ${name}(load, loadLater);
 `,
-    text: `function ${name}(require) { return async function (input, ctx) {\n${returnLast(source.replace(/^#!/, "//"), parsed)}\n}; }`,
+    text: `function ${name}(require, ${importName}) { return async function (input, ctx) {\n${text}\n}; }`,
   };
 }
 
@@ -169,6 +233,8 @@ export function appendScript({ code, sourceMap }: Output, { text, source }: Scri
 }
 
 const HAS_EXPORTS = /\b(?:module|exports)\b/;
+/** A CommonJS module that does not match has no default export. */
+const MAY_HAVE_DEFAULT = /\bmodule\b|\bexports\b[^;]*\bdefault\b/;
 
 function returnsAtTop(node: Syntax): boolean {
   if (node.type === "ReturnStatement") return true;
@@ -176,7 +242,11 @@ function returnsAtTop(node: Syntax): boolean {
 }
 
 /** Hint for a text that is a script and not a module. */
-export const SCRIPT_HINT = 'this text is a script and not a module; mode: "script" in the tool\'s input runs it';
+export const SCRIPT_HINT =
+  'if this is a script and not a module, set mode: "script" next to source, as in addTool({ source, mode: "script" })';
+/** The same for a text that was given as a file. */
+export const SCRIPT_FILE_HINT =
+  'if this is a script and not a module, give its text as source, as in addTool({ source, mode: "script" })';
 
 /** Tells whether a text that could not be built as a module is a script. */
 export function isScript(source: string): boolean {
@@ -184,15 +254,14 @@ export function isScript(source: string): boolean {
 }
 
 /** Finds a script that esbuild treats as a CommonJS module without exports. */
-export function findScriptProblem(source: string, file: string): BuildIssue | undefined {
-  if (HAS_EXPORTS.test(source) || !/\breturn\b/.test(source)) return undefined;
+export function findScriptProblem(source: string, file: string, isCommonJs: boolean): BuildIssue | undefined {
+  if (MAY_HAVE_DEFAULT.test(source)) return undefined;
+  const mayReturn = /\breturn\b/.test(source);
+  if (!isCommonJs && (HAS_EXPORTS.test(source) || !mayReturn)) return undefined;
   const parsed = parseBody(source);
-  if (isFailed(parsed) || !parsed.some(returnsAtTop)) return undefined;
-  return {
-    file,
-    line: 1,
-    column: 1,
-    message: `${file} has no default export and returns at its top level`,
-    hint: SCRIPT_HINT,
-  };
+  if (isFailed(parsed)) return undefined;
+  const returns = mayReturn && parsed.some(returnsAtTop);
+  if (!returns && !isCommonJs) return undefined;
+  const message = `${file} has no default export${returns ? " and returns at its top level" : ""}`;
+  return { file, line: 1, column: 1, message, hint: SCRIPT_HINT };
 }

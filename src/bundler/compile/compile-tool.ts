@@ -20,7 +20,15 @@ import {
   type BuildSuccess,
 } from "./build-messages.ts";
 import { finishSourceMap, type OutputNames, sharedPrototypeText, sourcePathOf, wrapCode } from "./bundle-output.ts";
-import { appendScript, findScriptProblem, isScript, SCRIPT_HINT, type Script, toScript } from "./compile-script.ts";
+import {
+  appendScript,
+  findScriptProblem,
+  isScript,
+  SCRIPT_FILE_HINT,
+  SCRIPT_HINT,
+  type Script,
+  toScript,
+} from "./compile-script.ts";
 import { DataFiles, type DataOwner, dataFilesText } from "./data-files.ts";
 import { packageOwner, toolOwner } from "./data-owners.ts";
 import {
@@ -284,24 +292,28 @@ function onlyText({ request, script }: Build): string | undefined {
   return files.files[entry];
 }
 
-function findScript(build: Build): BuildFailure["problems"][number] | undefined {
+function findScript(build: Build, metafile: Metafile | undefined): BuildFailure["problems"][number] | undefined {
   const text = onlyText(build);
-  return text === undefined ? undefined : findScriptProblem(text, build.request.entry);
+  const isCommonJs = metafile?.inputs[`${NAMESPACES.tool}:${build.request.entry}`]?.format === "cjs";
+  return text === undefined ? undefined : findScriptProblem(text, build.request.entry, isCommonJs);
 }
 
 /** Adds the hint about `mode: "script"` where a script could not be built as a module. */
 function suggestScript(build: Build, failed: BuildFailure): BuildFailure {
-  const text = onlyText(build);
   const [first, ...others] = failed.problems;
   const isSyntaxProblem = first?.line !== undefined && first.hint === undefined;
-  if (text === undefined || first === undefined || !isSyntaxProblem || !isScript(text)) return failed;
-  return { ok: false, problems: [{ ...first, hint: SCRIPT_HINT }, ...others] };
+  const { request, script, files } = build;
+  if (first === undefined || !isSyntaxProblem || script !== undefined || request.cell !== undefined) return failed;
+  const only = onlyText(build);
+  const text = only ?? (request.maySetMode === true ? undefined : files.texts.get(first.file ?? ""));
+  if (text === undefined || !isScript(text)) return failed;
+  return { ok: false, problems: [{ ...first, hint: only === undefined ? SCRIPT_FILE_HINT : SCRIPT_HINT }, ...others] };
 }
 
 async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse> {
   const scan = await run(build, esbuild, { phase: "scan", builds: "browser" });
   if ("ok" in scan) return suggestScript(build, scan);
-  const problem = findScript(build);
+  const problem = findScript(build, scan.metafile);
   if (problem !== undefined) return failure(problem);
   // The scan starts at the tool's own entry, so esbuild reports its exports, including those of `export *` and CommonJS.
   const exports = codeOutput(scan.metafile).exports;

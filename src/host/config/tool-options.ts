@@ -3,7 +3,7 @@ import * as z from "zod";
 import { SOURCE_MODES, type SourceMode } from "../../bundler/tool-bundle.ts";
 import { type DefinitionOverrides, DefinitionOverridesSchema } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ISOLATE_LIFETIMES, type IsolateLifetime } from "../../sandbox/protocol/message-fields.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/coercion.ts";
 import { ownerFields } from "../routing/tenant-scope.ts";
@@ -96,6 +96,12 @@ const InspectToolOptionsSchema = strictObject({
 
 /** @throws {ToolError} PARAM_INVALID for an input that is not a valid {@link ToolInput}, or with two names */
 export function parseToolInput(input: unknown): ToolInput {
+  if (isPlainObject(input) && Object.hasOwn(input, "mode") && !Object.hasOwn(input, "source")) {
+    throw new ToolError(
+      "PARAM_INVALID",
+      'tool.mode: Expected it next to source only, as in { source, mode: "script" }; a tool of path or files is a module',
+    );
+  }
   const parsed = parseOptions(ToolInputSchema, input, "tool");
   const { name, overrides } = parsed;
   if (name === undefined || overrides?.name === undefined || overrides.name === name) return parsed;
