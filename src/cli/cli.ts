@@ -3,6 +3,7 @@
 import { packageVersion } from "../host/config/package-version.ts";
 import { toVisibleLine } from "../host/util/visible-text.ts";
 import { ToolError } from "../sandbox/contract/errors.ts";
+import { commandHelp, commandOf } from "./options/command-help.ts";
 import type { CommandName } from "./options/option-table.ts";
 import { quoteValue, readArguments, readCommandName } from "./options/read-arguments.ts";
 import { type Io, stopCodeOf } from "./terminal/process-io.ts";
@@ -48,13 +49,16 @@ function answerMeta(args: readonly string[], io: Io): number | undefined {
     return 2;
   }
   const beforeEnd = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
-  if (beforeEnd.includes("--help") || beforeEnd.includes("-h")) {
-    io.stdout.print(`${USAGE}\n`);
+  if (beforeEnd.includes("--help") || beforeEnd.includes("-h") || name === "help") {
+    const command = commandOf(args);
+    if (name === "help" && extra?.startsWith("-") === false && command === undefined)
+      throw new UsageError(`help: expected the name of a command, got ${quoteValue(extra)}`);
+    io.stdout.print(`${command === undefined ? USAGE : commandHelp(command)}\n`);
     return 0;
   }
-  if (name !== "help" && name !== "--version" && name !== "-v") return undefined;
+  if (name !== "--version" && name !== "-v") return undefined;
   if (extra !== undefined) throw new UsageError(`${name} takes no arguments, got ${quoteValue(extra)}`);
-  io.stdout.print(name === "help" ? `${USAGE}\n` : `${packageVersion()}\n`);
+  io.stdout.print(`${packageVersion()}\n`);
   return 0;
 }
 
@@ -73,7 +77,9 @@ export async function runCli(args: readonly string[], io: Io): Promise<number> {
     // A stopped command may fail in any way because it was stopped.
     if (stopCode !== undefined) return stopCode;
     if (thrown instanceof UsageError) {
-      io.stderr.print(`glovebox: ${toVisibleLine(thrown.message)}\nRun glovebox --help for usage\n`);
+      const command = commandOf(args);
+      const help = `glovebox ${command === undefined ? "" : `${command} `}--help`;
+      io.stderr.print(`glovebox: ${toVisibleLine(thrown.message)}\nRun ${help} for usage\n`);
       return 2;
     }
     if (!(thrown instanceof ToolError) && !(thrown instanceof OutputError)) throw thrown;

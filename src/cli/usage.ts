@@ -130,6 +130,9 @@ Options of deploy, rollback, call, tools, calls, logs, replay, rehearse, test --
   --since TIME        how far back recorded calls are rehearsed: 30m, 12h or 7d (default: 7d)
   --sample N          how many of them, the newest first (default: 500)
   --max-skipped N     how many recordings may be skipped without failing the rehearsal (default: 0)
+  --async             do not wait for the result of the call or run: print its id
+  --tool NAME         list only what is of this tool
+  --state STATE       list only what is in this state: running, failed, suspended, pending …
   --kind KIND         list runs of tools only (tool), or of code only (code)
   --reason TEXT       why a call or a run is approved or denied; the caller receives the reason of a denial
 

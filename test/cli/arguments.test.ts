@@ -66,7 +66,7 @@ const NUMBER_ROWS = VALUE_ROWS.filter(({ spec }) => /from \d/.test(spec.expects)
 
 /** Expects one line that names the option and one that refers to the help, exit code 2, and nothing on stdout. */
 function expectUsageError(end: End, name: string): void {
-  expect(end.stderr).toMatch(/^glovebox: [^\n]*\nRun glovebox --help for usage\n$/);
+  expect(end.stderr).toMatch(/^glovebox: [^\n]*\nRun glovebox (?:[a-z]+ )?--help for usage\n$/);
   expect(end.stderr).toContain(name);
   expect(end).toMatchObject({ code: 2, stdout: "" });
 }
@@ -196,16 +196,25 @@ describe("a command", () => {
     [["run", "a.ts", "--allow-fetch", "a.test", "--secret", "=HOME"], "--secret: expected NAME=ENV"],
     [["run", "a.ts", "--allow-fetch", "a.test", "--secret", "KEY="], "--secret: expected NAME=ENV"],
     [["run", "a.ts", "--tenant", "x".repeat(1_025)], "--tenant: expected an id"],
-    [["help", "run"], "help takes no arguments"],
+    [["help", "rnu"], "help: expected the name of a command"],
     [["--version", "run"], "--version takes no arguments"],
   ])("%j is an error", async ([args, message]) => {
     expectUsageError(await glovebox(...args), message);
   });
 
-  test("prints help on stdout for --help after any command, not after --", async () => {
-    for (const command of COMMAND_NAMES) {
-      expect(await glovebox(command, "--help")).toEqual({ code: 0, stdout: `${USAGE}\n`, stderr: "" });
-    }
+  test.for(COMMAND_NAMES)("%s --help prints how the command is called, and each of its options", async (command) => {
+    const help = await glovebox(command, "--help");
+    expect(help).toMatchObject({ code: 0, stderr: "" });
+    expect(await glovebox("help", command)).toEqual(help);
+    expect(help.stdout).toMatch(new RegExp(`^Usage\\n  glovebox ${command}\\b`));
+    for (const other of COMMAND_NAMES.filter((name) => name !== command))
+      expect(help.stdout).not.toMatch(new RegExp(`^  glovebox ${other} `, "m"));
+    for (const option of Object.keys(COMMAND_SPECS[command].options)) expect(help.stdout).toContain(`--${option}`);
+  });
+
+  test("prints the whole help on stdout without a command, and none after --", async () => {
+    for (const args of [["--help"], ["help"], ["help", "--help"], ["-h"]])
+      expect(await glovebox(...args)).toEqual({ code: 0, stdout: `${USAGE}\n`, stderr: "" });
     expectUsageError(await glovebox("init", "--", "--help"), "Expected a name");
   });
 });

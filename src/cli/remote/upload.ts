@@ -6,6 +6,7 @@ import { basename, dirname, extname, join, resolve } from "node:path";
 import { build, type Message, type Plugin } from "esbuild";
 import { DEFAULT_BUNDLE_LIMITS } from "../../bundler/tool-bundle.ts";
 import { locatePythonTool } from "../../host/python/python-source.ts";
+import { ToolError } from "../../sandbox/contract/errors.ts";
 import { UsageError } from "../usage.ts";
 
 const ENTRIES = ["tool.ts", "tool.js", "index.ts", "index.js"];
@@ -80,7 +81,10 @@ function toUploadedMap(json: string): string | undefined {
   return map.length > MAX_MAP_LENGTH ? undefined : map;
 }
 
-/** @throws {UsageError} for a path without a tool, or a tool that does not build, with file and line */
+/**
+ * @throws {UsageError} for a path without a tool
+ * @throws {ToolError} BUNDLE_FAILED for a tool that does not build, with file and line
+ */
 export async function prepareUpload(path: string): Promise<ToolUpload> {
   const python = existsSync(resolve(path))
     ? locatePythonTool({ path }, undefined, DEFAULT_BUNDLE_LIMITS.sourceBytes)
@@ -109,6 +113,6 @@ export async function prepareUpload(path: string): Promise<ToolUpload> {
   } catch (thrown) {
     const { errors } = thrown as { readonly errors?: readonly Message[] };
     if (errors === undefined) throw thrown;
-    throw new UsageError(errors.slice(0, 5).map(lineOf).join("; "));
+    throw new ToolError("BUNDLE_FAILED", `BUNDLE_FAILED: ${errors.slice(0, 5).map(lineOf).join("; ")}`);
   }
 }
