@@ -18,6 +18,7 @@ import {
 } from "../host/config/options.ts";
 import { packageVersion } from "../host/config/package-version.ts";
 import { connectFleet, type FleetConnection } from "../host/fleet/connection.ts";
+import type { FleetEvent } from "../host/fleet/fleet-events.ts";
 import { NatsUrlSchema } from "../host/fleet/fleet-options.ts";
 import { MAX_SLOTS } from "../host/fleet/protocol/messages.ts";
 import { DEFAULT_POOL, PoolSchema } from "../host/fleet/protocol/pool-name.ts";
@@ -67,6 +68,8 @@ export type ExecutorOptions = z.input<typeof ExecutorOptionsSchema>;
 /** Receives what an operator should know. */
 export interface ExecutorEvents {
   readonly onError?: ((error: unknown) => void) | undefined;
+  /** The connection to NATS could not be made, was lost, or is back. */
+  readonly onEvent?: ((event: FleetEvent) => void) | undefined;
   /** The connection to NATS has ended for good, for example because the credentials were revoked. */
   readonly onDisconnected?: ((error: Error | undefined) => void) | undefined;
   /** An operator has requested, through a control plane, that the executor finishes its calls and ends. It accepts no more calls. */
@@ -105,6 +108,7 @@ export async function startExecutor(options: ExecutorOptions, events: ExecutorEv
     await connectFleet({
       ...{ urls: typeof url === "string" ? [url] : url, credentials, tlsCa, role: "executor" },
       onClosed: events.onDisconnected,
+      onEvent: events.onEvent,
     }),
   );
   const { id, pool } = identify(connection, config.pool);

@@ -95,6 +95,7 @@ export type {
   FleetState,
   LostExecutor,
 } from "./fleet/control/fleet-state.ts";
+export type { FleetEvent } from "./fleet/fleet-events.ts";
 export type { ExecutorsOptions } from "./fleet/fleet-options.ts";
 export { createGlovebox } from "./glovebox/create-glovebox.ts";
 export type { Glovebox, ToolInspection } from "./glovebox/glovebox.ts";

@@ -99,7 +99,14 @@ interface BoxParts {
 const toExecutors = (
   { natsCredentials: credentials, natsTlsCa: tlsCa, executorSilenceMs: silenceMs }: ServerConfig,
   url: string,
-): ExecutorsOptions => ({ url, credentials, tlsCa, silenceMs });
+  log: pino.Logger,
+): ExecutorsOptions => ({
+  ...{ url, credentials, tlsCa, silenceMs },
+  onEvent: ({ type, message, executor }) => {
+    const level = type === "nats-connected" || type === "executor-returned" ? "info" : "warn";
+    log[level]({ event: type, executor }, message);
+  },
+});
 
 async function openBox(
   config: ServerConfig,
@@ -122,7 +129,7 @@ async function openBox(
       warmProcesses: config.warmProcesses,
       warmPythonProcesses: config.warmPythonProcesses,
     },
-    ...(config.natsUrl === undefined ? {} : { executors: toExecutors(config, config.natsUrl) }),
+    ...(config.natsUrl === undefined ? {} : { executors: toExecutors(config, config.natsUrl, log) }),
     kv,
     cache: { directory: join(config.dataDir, "cache") },
     // Code of tenants imports only what it uploads.
@@ -174,6 +181,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     await openDatabase({
       ...{ url: config.database, dataDir: config.dataDir },
       onError: (error) => log.error({ err: error }, "database"),
+      onWaiting: (message) => log.warn(message),
     }),
   );
   const { db, kind, clock } = database;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { ExecutorInfo, FleetState } from "../../src/host/index.ts";
 import { Metrics } from "../../src/server/operation/metrics.ts";
 
-const NONE: FleetState = { executors: [], lost: [], queues: [] };
+const NONE: FleetState = { executors: [], lost: [], queues: [], isReachable: true };
 const executorOf = (pool: string): ExecutorInfo => ({
   ...{ id: `${pool}-1`, pool, version: "0.1.0", languages: ["javascript"], since: 0, slots: 8, busy: 0, free: 8 },
   ...{ isDraining: false, seenAt: 0, bundles: 0 },

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { vi } from "vitest";
 import { USERS_FILE, writeCredentials } from "../../src/executor/credentials.ts";
 import { DEFAULT_POOL } from "../../src/host/fleet/protocol/pool-name.ts";
-import { createGlovebox, type Glovebox, type GloveboxOptions } from "../../src/host/index.ts";
+import { createGlovebox, type FleetEvent, type Glovebox, type GloveboxOptions } from "../../src/host/index.ts";
 import { CliProcess } from "./cli-process.ts";
 import { type NatsServer, startNatsServer } from "./nats-server.ts";
 
@@ -16,6 +16,7 @@ export interface FleetOptions {
   readonly poolOf?: (id: string) => string;
   readonly host?: GloveboxOptions;
   readonly silenceMs?: number;
+  readonly onEvent?: (event: FleetEvent) => void;
 }
 
 export interface Fleet extends AsyncDisposable {
@@ -35,6 +36,7 @@ export async function openFleet({
   poolOf = () => DEFAULT_POOL,
   host: options = {},
   silenceMs = 10_000,
+  onEvent,
 }: FleetOptions): Promise<Fleet> {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-fleet-"));
   const credentials = join(folder, "credentials");
@@ -47,7 +49,7 @@ export async function openFleet({
     ...options,
     // The extraction of a definition has the time limit of calls, which a busy machine exceeds.
     limits: { timeoutMs: 300_000, cpuMs: 300_000, queueMs: 300_000, ...options.limits },
-    executors: { url: nats.url, credentials: credentialsOf("control-plane"), silenceMs },
+    executors: { url: nats.url, credentials: credentialsOf("control-plane"), silenceMs, onEvent },
   });
   const started: CliProcess[] = [];
   const until = async (id: string, isKnown: boolean): Promise<void> => {

@@ -1,6 +1,7 @@
 // glovebox executor: runs calls of control planes until it is stopped. glovebox executor credentials: creates the credentials of a fleet.
 import { rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
+import { NatsUrlSchema } from "../../host/fleet/fleet-options.ts";
 import { DEFAULT_POOL } from "../../host/fleet/protocol/pool-name.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
 import type { Io } from "../terminal/process-io.ts";
@@ -51,6 +52,12 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
   if (subcommand !== undefined) return await credentialsCommand(subcommand, folder, names, given, io);
   const url = readValue("nats", given, io);
   if (url === undefined) throw new UsageError("--nats: expected the URL of a NATS server, got nothing");
+  const urls = url.split(",").map((one) => one.trim());
+  // Without the value, which may contain a password.
+  if (urls.some((one) => !NatsUrlSchema.safeParse(one).success))
+    throw new UsageError(
+      `${given.values.nats === undefined ? ENVIRONMENT.nats : "--nats"}: expected a URL such as nats://127.0.0.1:4222, or several with commas between them`,
+    );
   const drainMs = readNumber("drain-ms", given, io) ?? DEFAULT_DRAIN_MS;
   if (drainMs > 300_000) throw new UsageError("GLOVEBOX_DRAIN_MS: expected a whole number from 0 to 300000");
   io.setStopTimeout(drainMs + CLOSE_MS);
@@ -64,7 +71,7 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
   };
   const executor = await startExecutor(
     {
-      url: url.split(",").map((one) => one.trim()),
+      url: urls,
       credentials: readValue("credentials", given, io),
       tlsCa: readValue("tls-ca", given, io),
       pool: readValue("pool", given, io),
@@ -78,6 +85,7 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
     },
     {
       onError: report,
+      onEvent: ({ message }) => io.stderr.print(`glovebox executor: ${toVisibleLine(message)}\n`),
       onDisconnected: () => disconnected.resolve(),
       onDrainRequested: () => requested.resolve("requested"),
       onIdInUse: () => inUse.resolve("in-use"),

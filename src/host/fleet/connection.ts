@@ -5,6 +5,7 @@ import { setTimeout } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { type FleetEvent, toShownUrls, withoutUser } from "./fleet-events.ts";
 import { importNats } from "./nats-library.ts";
 import { DEFAULT_POOL, PoolSchema } from "./protocol/pool-name.ts";
 import { CONTROL_INBOX, type ExecutorIdentity, FLEET_ID_PATTERN } from "./protocol/subjects.ts";
@@ -24,6 +25,8 @@ export interface FleetConnection extends AsyncDisposable {
   readonly maxPayload: number;
   /** The executor whose credentials are used; undefined for a control plane, and without credentials. */
   readonly executor: ExecutorIdentity | undefined;
+  /** For how long the connection has been lost, in ms; 0 while there is one. */
+  readonly outageMs: number;
   /** @param reply subject to which the NATS server reports that no client subscribes */
   publish(subject: string, payload: Uint8Array, reply?: string): void;
   /** Returns a function that ends the subscription. */
@@ -42,6 +45,8 @@ export interface FleetConnectionOptions {
   readonly tlsCa?: string | undefined;
   /** Whether the credentials must be those of an executor. */
   readonly role: "control-plane" | "executor";
+  /** Receives failures of the first connection, once, and each loss and return of the connection. */
+  readonly onEvent?: ((event: FleetEvent) => void) | undefined;
   /** Called when the connection has ended for good. */
   readonly onClosed?: ((error: Error | undefined) => void) | undefined;
 }
@@ -118,54 +123,94 @@ export async function connectFleet(options: FleetConnectionOptions): Promise<Fle
       ...(tlsCa === undefined ? {} : { tls: { caFile: tlsCa } }),
     });
   const identity = executor === undefined ? undefined : { id: executor.id, pool: executor.pool };
-  return new NatsFleetConnection(await connectWithRetries(open), identity, options.onClosed);
+  const server = `the NATS server at ${toShownUrls(urls)}`;
+  const onEvent = options.onEvent ?? (() => {});
+  const nats = await connectWithRetries(open, (why) =>
+    onEvent({ type: "nats-unreachable", message: `Cannot reach ${server}: ${why}; trying again` }),
+  );
+  return new NatsFleetConnection(nats, {
+    ...{ executor: identity, onClosed: options.onClosed },
+    onLost: () => onEvent({ type: "nats-lost", message: `The connection to ${server} was lost; trying again` }),
+    onBack: () => onEvent({ type: "nats-connected", message: `The connection to ${server} is back` }),
+  });
 }
 
-/** @throws {ToolError} PARAM_INVALID, as a rejection */
-async function connectWithRetries(open: () => Promise<NatsConnection>): Promise<NatsConnection> {
+/**
+ * @param onFailed called after the first failed attempt
+ * @throws {ToolError} PARAM_INVALID, as a rejection
+ */
+async function connectWithRetries(
+  open: () => Promise<NatsConnection>,
+  onFailed: (why: string) => void,
+): Promise<NatsConnection> {
   const until = performance.now() + FIRST_CONNECTION_MS;
+  let hasFailed = false;
   for (;;) {
     try {
       return await open();
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : "unknown error";
+      const why = cause instanceof Error ? withoutUser(cause.message) : "unknown error";
       const isDenied = /authorization violation/i.test(why);
       if (isDenied || performance.now() > until)
         throw new ToolError("PARAM_INVALID", `The connection to NATS failed: ${why}`, { cause });
+      if (!hasFailed) onFailed(why);
+      hasFailed = true;
       await setTimeout(RETRY_MS);
     }
   }
+}
+
+interface NatsFleetConnectionOptions {
+  readonly executor: ExecutorIdentity | undefined;
+  readonly onClosed: FleetConnectionOptions["onClosed"];
+  readonly onLost: () => void;
+  readonly onBack: () => void;
 }
 
 class NatsFleetConnection implements FleetConnection {
   readonly nats: NatsConnection;
   readonly executor: ExecutorIdentity | undefined;
   readonly maxPayload: number;
-  #isConnected = true;
+  readonly #options: NatsFleetConnectionOptions;
+  /** When the connection was lost, by performance.now(); undefined while there is one. */
+  #lostAt: number | undefined;
   #waiting: { readonly subject: string; readonly payload: Uint8Array; readonly reply: string | undefined }[] = [];
   #waitingBytes = 0;
 
-  constructor(
-    nats: NatsConnection,
-    executor: ExecutorIdentity | undefined,
-    onClosed?: (error: Error | undefined) => void,
-  ) {
+  constructor(nats: NatsConnection, options: NatsFleetConnectionOptions) {
     this.nats = nats;
-    this.executor = executor;
+    this.#options = options;
+    this.executor = options.executor;
     this.maxPayload = nats.info?.max_payload ?? 1024 * 1024;
     void this.#followStatus();
-    void nats.closed().then((error) => onClosed?.(error instanceof Error ? error : undefined));
+    void nats.closed().then((error) => options.onClosed?.(error instanceof Error ? error : undefined));
   }
 
   async #followStatus(): Promise<void> {
     for await (const { type } of this.nats.status()) {
-      if (type === "disconnect") this.#isConnected = false;
+      if (type === "disconnect") this.#onDisconnected();
       if (type === "reconnect") this.#onConnected();
     }
   }
 
+  get outageMs(): number {
+    return this.#lostAt === undefined ? 0 : Math.max(1, performance.now() - this.#lostAt);
+  }
+
+  get #isConnected(): boolean {
+    return this.#lostAt === undefined;
+  }
+
+  #onDisconnected(): void {
+    if (!this.#isConnected || this.nats.isClosed() || this.nats.isDraining()) return;
+    this.#lostAt = performance.now();
+    this.#options.onLost();
+  }
+
   #onConnected(): void {
-    this.#isConnected = true;
+    if (this.#isConnected) return;
+    this.#lostAt = undefined;
+    this.#options.onBack();
     const waiting = this.#waiting;
     this.#waiting = [];
     this.#waitingBytes = 0;

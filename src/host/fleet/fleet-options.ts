@@ -1,6 +1,7 @@
 // Options of a host whose calls run on executors.
 import * as z from "zod";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
+import type { FleetEvent } from "./fleet-events.ts";
 
 /** Executors on other machines that run the calls of sandboxed tools. They are connected through NATS with JetStream. */
 export interface ExecutorsOptions {
@@ -15,6 +16,8 @@ export interface ExecutorsOptions {
    * @default 5_000
    */
   readonly silenceMs?: number | undefined;
+  /** Receives changes of the connection to NATS and of executors, for the operator's log. Default: the `logger`. */
+  readonly onEvent?: ((event: FleetEvent) => void) | undefined;
 }
 
 export const NatsUrlSchema = z
@@ -29,5 +32,8 @@ export const ExecutorsSchema = strictObject({
   credentials: z.string().min(1).optional(),
   tlsCa: z.string().min(1).optional(),
   silenceMs: SilenceSchema,
+  onEvent: z
+    .custom<(event: FleetEvent) => void>((value) => typeof value === "function", "Expected a function")
+    .optional(),
 });
 export type ExecutorsConfig = z.output<typeof ExecutorsSchema>;

@@ -2,6 +2,7 @@
 import type { WorkerPool } from "../workers/worker-pool.ts";
 import { connectFleet, type FleetConnection } from "./connection.ts";
 import { FleetPool } from "./control/fleet-pool.ts";
+import type { FleetEvent } from "./fleet-events.ts";
 import type { ExecutorsConfig } from "./fleet-options.ts";
 import { natsOf } from "./nats-library.ts";
 
@@ -10,6 +11,7 @@ export interface FleetParts {
   readonly local: WorkerPool;
   readonly maxQueued: number;
   readonly onError: (error: unknown) => void;
+  readonly onEvent: (event: FleetEvent) => void;
 }
 
 /**
@@ -24,9 +26,18 @@ export async function openFleet(config: ExecutorsConfig, parts: FleetParts): Pro
   const { url, credentials, tlsCa, silenceMs } = config;
   const urls = typeof url === "string" ? [url] : url;
   await using resources = new AsyncDisposableStack();
-  const connection = resources.use(await connectFleet({ urls, credentials, tlsCa, role: "control-plane" }));
+  let pool: FleetPool | undefined;
+  const connection = resources.use(
+    await connectFleet({
+      ...{ urls, credentials, tlsCa, role: "control-plane" },
+      onEvent: (event) => {
+        parts.onEvent(event);
+        if (event.type === "nats-lost") pool?.onDisconnected();
+      },
+    }),
+  );
   await deleteOldStreams(connection);
-  const pool = new FleetPool({ ...parts, connection, silenceMs });
+  pool = new FleetPool({ ...parts, connection, silenceMs });
   resources.move();
   return pool;
 }

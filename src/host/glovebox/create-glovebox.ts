@@ -19,7 +19,7 @@ import {
   WORKER_IDLE_MS,
 } from "../config/options.ts";
 import { DefinitionExtractor } from "../executors/extract-definition.ts";
-import { createHostLog } from "../observability/operator-log.ts";
+import { createHostLog, type HostLog } from "../observability/operator-log.ts";
 import { createTelemetry } from "../observability/telemetry/telemetry.ts";
 import { PythonDefinitionExtractor } from "../python/extract-python-definition.ts";
 import { loadPythonRuntime } from "../python/load-runtime.ts";
@@ -126,7 +126,7 @@ async function openGlovebox(
     throw thrown;
   });
   const { workers: local, launcher, engineKey } = started;
-  const pool = await openPool(config, local).catch(async (thrown: unknown) => {
+  const pool = await openPool(config, local, log).catch(async (thrown: unknown) => {
     await Promise.all([local[Symbol.asyncDispose](), toolBundler[Symbol.asyncDispose]()]);
     throw thrown;
   });
@@ -189,12 +189,20 @@ async function openGlovebox(
 }
 
 /** Returns what runs the calls: the worker processes of this machine, or executors. */
-async function openPool({ executors, workers, onError }: Config, local: WorkerPool): Promise<CallPool> {
+async function openPool(
+  { executors, workers, onError }: Config,
+  local: WorkerPool,
+  log: HostLog | undefined,
+): Promise<CallPool> {
   if (executors === undefined) return local;
   const { openFleet } = await import("../fleet/open-fleet.ts");
   return await openFleet(executors, {
     ...{ local, maxQueued: workers.maxQueued },
     onError: (error) => onError !== undefined && notifySafely(onError, error),
+    onEvent: (event) => {
+      if (executors.onEvent === undefined) log?.fleetChanged(event);
+      else notifySafely(executors.onEvent, event);
+    },
   });
 }
 

@@ -266,7 +266,7 @@ export class Glovebox implements AsyncDisposable {
 
   /** The executors that are connected or were lost, and how many calls wait for one. All lists are empty without the option `executors`. */
   get fleet(): FleetState {
-    return this.#pool.fleet ?? { executors: [], lost: [], queues: [] };
+    return this.#pool.fleet ?? { executors: [], lost: [], queues: [], isReachable: true };
   }
 
   /**

@@ -5,6 +5,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
+import type { FleetEvent } from "../fleet/fleet-events.ts";
 import type { CircuitChange } from "../routing/health/source-health.ts";
 import type { TenantPolicy } from "../tenants/tenant-policies.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
@@ -136,6 +137,12 @@ export class HostLog {
       ...(code === undefined ? {} : { code }),
     };
     this.#write(state === "open" ? "warn" : "info", line, `The circuit of "${sourceId}" is ${state}`);
+  }
+
+  /** Logs a change of the connection to NATS, or of an executor. */
+  fleetChanged({ type, message, executor }: FleetEvent): void {
+    const level = type === "nats-connected" || type === "executor-returned" ? "info" : "warn";
+    this.#write(level, { event: type, ...(executor === undefined ? {} : { executor }) }, message);
   }
 
   #error({ message, cause }: ErrorDetail, tenant?: TenantPolicy): unknown {

@@ -32,6 +32,8 @@ export interface DatabaseOptions {
   readonly dataDir: string;
   /** Receives errors of connections. */
   readonly onError: (error: Error) => void;
+  /** Called after the first failed attempt to reach Postgres, with what the log should say. */
+  readonly onWaiting?: ((message: string) => void) | undefined;
   /** Whether the database is brought to the current schema. Otherwise it must have it. @default true */
   readonly migrates?: boolean;
 }
@@ -71,32 +73,36 @@ export function isLostConnection(thrown: unknown): boolean {
 }
 
 /** @throws {ToolError} PARAM_INVALID if Postgres rejects connections, or accepts none for a minute */
-async function waitForPostgres(db: Db): Promise<void> {
+async function waitForPostgres(db: Db, onWaiting?: (message: string) => void): Promise<void> {
   const until = performance.now() + STARTUP_WAIT_MS;
+  let hasFailed = false;
   for (;;) {
     try {
       await sql`select 1`.execute(db);
       return;
     } catch (thrown) {
       const { message, code } = thrown as Error & { readonly code?: unknown };
-      if (mayPass({ code }) && performance.now() < until) await pause(RETRY_MS);
-      else
-        throw new ToolError("PARAM_INVALID", `Cannot connect to the Postgres database: ${message || String(code)}`, {
-          cause: thrown,
-        });
+      // An error of several addresses has no message. None contains the URL, or the password in it.
+      const problem = `Cannot connect to the Postgres database: ${message || String(code)}`;
+      if (!mayPass({ code }) || performance.now() >= until)
+        throw new ToolError("PARAM_INVALID", problem, { cause: thrown });
+      if (!hasFailed) onWaiting?.(`${problem}; trying again`);
+      hasFailed = true;
+      await pause(RETRY_MS);
     }
   }
 }
 
 /** @throws {ToolError} PARAM_INVALID if a package is missing, Postgres cannot be reached, or the schema must be current and is not */
-export async function openDatabase({ url, dataDir, onError, migrates = true }: DatabaseOptions): Promise<OpenDatabase> {
+export async function openDatabase(options: DatabaseOptions): Promise<OpenDatabase> {
+  const { url, dataDir, onError, onWaiting, migrates = true } = options;
   const kind = url === undefined ? "sqlite" : "postgres";
   const db =
     url === undefined
       ? openSqliteIn(dataDir)
       : new Kysely<DatabaseSchema>({ dialect: await createPostgresDialect(url, onError) });
   try {
-    if (kind === "postgres") await waitForPostgres(db);
+    if (kind === "postgres") await waitForPostgres(db, onWaiting);
     if (!migrates) await checkSchema(db);
     const migrated = migrates ? await migrate(db, kind) : [];
     if (kind === "sqlite") {

@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { setBounded } from "../../util/bounded-map.ts";
 import type { FleetConnection, FleetMessage } from "../connection.ts";
+import type { FleetEvent } from "../fleet-events.ts";
 import { ObjectReader } from "../objects/object-reader.ts";
 import { OrderedTasks } from "../ordered-tasks.ts";
 import { type CountedMessage, type ExecutorCallMessage, ExecutorMessageSchema } from "../protocol/messages.ts";
@@ -22,6 +23,7 @@ export interface ExecutorDirectoryOptions {
   /** Called when an executor may have room. */
   readonly onChange: () => void;
   readonly onError: (error: unknown) => void;
+  readonly onEvent: (event: FleetEvent) => void;
 }
 
 const TICK_MS = 250;
@@ -41,6 +43,8 @@ const ABILITY_GONE_MS = 60_000;
 const MAX_POOLS = 10_000;
 /** Time in ms between two reports of foreign bytes on the subject of one executor. */
 const FOREIGN_REPORT_MS = 60_000;
+
+const toCalls = (count: number): string => `${count} ${count === 1 ? "call" : "calls"}`;
 
 interface Followed {
   readonly executor: RemoteExecutor<RemoteAttempt>;
@@ -177,7 +181,12 @@ export class ExecutorDirectory implements AsyncDisposable {
         if (!isReplaced) return;
       }
       // A new process: the calls of the earlier one are lost.
-      if (known !== undefined) this.#forget(known);
+      if (known !== undefined) {
+        const { attempts } = known.executor;
+        if (attempts.size > 0)
+          this.#reportLost(known.executor, `has restarted while ${toCalls(attempts.size)} ran on it`);
+        this.#forget(known);
+      }
       this.#follow(id, announcement);
     }
     if (this.#python !== undefined) this.#followed.get(id)?.executor.preparePython(this.#python);
@@ -202,7 +211,12 @@ export class ExecutorDirectory implements AsyncDisposable {
       this.#onMessage(executor, message),
     );
     this.#followed.set(id, { executor, unsubscribe });
-    this.#lost.delete(id);
+    if (this.#lost.delete(id))
+      this.#options.onEvent({ type: "executor-returned", message: `The executor ${id} is back`, executor: id });
+  }
+
+  #reportLost({ id }: RemoteExecutor<RemoteAttempt>, what: string): void {
+    this.#options.onEvent({ type: "executor-lost", message: `The executor ${id} ${what}`, executor: id });
   }
 
   #forget({ executor, unsubscribe }: Followed): void {
@@ -366,7 +380,11 @@ export class ExecutorDirectory implements AsyncDisposable {
       const { executor } = followed;
       if (now - executor.seenAt >= silenceMs) {
         // One that drained has ended in order.
-        if (!executor.announcement.isDraining) this.#lost.add(executor.info, "silent");
+        if (!executor.announcement.isDraining) {
+          const calls = toCalls(executor.attempts.size);
+          this.#reportLost(executor, `is lost with ${calls}: it has ended, is frozen or cannot reach NATS`);
+          this.#lost.add(executor.info, "silent");
+        }
         this.#forget(followed);
         continue;
       }

@@ -3,6 +3,9 @@ import { PYODIDE_VERSION } from "../../../bundler/python/python-runtime.ts";
 import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import type { FleetCall } from "./fleet-call.ts";
 
+/** When a caller should try again during an outage, in ms. */
+const OUTAGE_RETRY_MS = 5_000;
+
 const LACKING = {
   python: {
     what: "runs Python",
@@ -19,6 +22,12 @@ export function lackingError(pools: readonly string[], lacking: keyof typeof LAC
     `No executor of the pool ${pools.join(", ")} ${what}. ${remedy}, or let the tenant use another pool`,
   );
 }
+
+/** Returns the error of a call while the host cannot reach its NATS server. */
+export const unreachableError = (): ToolError =>
+  new ToolError("OVERLOADED", `The executors cannot be reached at present; try again in ${OUTAGE_RETRY_MS} ms`, {
+    details: { retryAfterMs: OUTAGE_RETRY_MS },
+  });
 
 export interface Wait {
   /** Whether an executor is connected that can run the call. */

@@ -11,11 +11,12 @@ import { canUseParentSlot, FairQueue } from "../../workers/scheduling/fair-queue
 import type { WorkerInfo } from "../../workers/worker-info.ts";
 import type { SentBundle } from "../../workers/worker-job.ts";
 import { HOST_TIME_FACTOR, type WorkerPool } from "../../workers/worker-pool.ts";
+import type { FleetConnection } from "../connection.ts";
 import { CallObjectsFactory } from "../objects/call-objects.ts";
 import type { RejectionReason } from "../protocol/messages.ts";
 import { ExecutorDirectory, type ExecutorDirectoryOptions } from "./executor-directory.ts";
 import { FleetCall, type FleetJob } from "./fleet-call.ts";
-import { lackingError, waitError } from "./fleet-errors.ts";
+import { lackingError, unreachableError, waitError } from "./fleet-errors.ts";
 import { FleetSessions, type SessionOwner } from "./fleet-sessions.ts";
 import { type DrainOutcome, type FleetState, toQueues } from "./fleet-state.ts";
 import { chooseExecutor } from "./placement.ts";
@@ -34,6 +35,12 @@ const MAX_ATTEMPTS = 3;
 /** Share of its remaining time that a call may wait for an executor. The rest is for the OVERLOADED result, which a timeout must not precede. */
 const WAIT_SHARE = 0.9;
 
+/**
+ * Time in ms after which a lost connection to NATS counts as an outage: calls fail at once instead of waiting. Connecting to another server of
+ * a cluster takes less.
+ */
+const OUTAGE_MS = 2_000;
+
 /** Whether a job can run on an executor. */
 const isFleetJob = (job: Job): job is FleetJob =>
   job.order.type === "call" && job.order.prewarm === undefined && (job.kind !== "python" || job.python !== undefined);
@@ -44,11 +51,14 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
   readonly #queue: FairQueue<FleetCall>;
   readonly #objects = new CallObjectsFactory();
   readonly #sessions = new FleetSessions<FleetCall>(this);
+  readonly #connection: FleetConnection;
+  #outageTimer: NodeJS.Timeout | undefined;
   #isScheduling = false;
   #isClosed = false;
 
   constructor({ local, maxQueued, ...options }: FleetPoolOptions) {
     this.#local = local;
+    this.#connection = options.connection;
     this.#queue = new FairQueue(maxQueued, { countsRoom: true });
     this.#executors = new ExecutorDirectory({ ...options, onChange: () => this.#schedule() });
   }
@@ -66,7 +76,23 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
   }
 
   get fleet(): FleetState {
-    return { executors: this.#executors.list(), lost: this.#executors.lost, queues: toQueues(this.#queue.entries()) };
+    const queues = toQueues(this.#queue.entries());
+    return { executors: this.#executors.list(), lost: this.#executors.lost, queues, isReachable: this.#isReachable };
+  }
+
+  get #isReachable(): boolean {
+    return this.#connection.outageMs < OUTAGE_MS;
+  }
+
+  /** The connection to NATS is lost: if it is not back soon, the calls that wait fail. */
+  onDisconnected(): void {
+    clearTimeout(this.#outageTimer);
+    // Timers can be early by a fraction of a millisecond.
+    this.#outageTimer = setTimeout(() => {
+      if (this.#isReachable) return;
+      for (const { item } of [...this.#queue.entries()])
+        this.#giveUp(item, { begun: false, cause: unreachableError() }, 0);
+    }, OUTAGE_MS + 10).unref();
   }
 
   async drainExecutor(id: string): Promise<DrainOutcome> {
@@ -83,17 +109,21 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
     this.#sessions.enter(call);
     call.entry = this.#queue.add(call, job.claim);
     this.#schedule();
-    if (call.state === "queued") this.#wait(call);
+    try {
+      if (call.state === "queued") this.#wait(call);
+    } catch (thrown) {
+      this.#leaveQueue(call, "over");
+      throw thrown;
+    }
     return call;
   }
 
+  /** @throws {ToolError} OVERLOADED for a call that may not wait, and that the caller removes from the queue */
   #wait(call: FleetCall): void {
     const { entry, job } = call;
-    const overload = entry === undefined ? undefined : this.#queue.overloadError(entry);
-    if (overload !== undefined) {
-      this.#leaveQueue(call, "over");
-      throw overload;
-    }
+    const full = entry === undefined ? undefined : this.#queue.overloadError(entry);
+    const overload = this.#isReachable ? full : unreachableError();
+    if (overload !== undefined) throw overload;
     const leftMs = job.leftMs?.() ?? Number.POSITIVE_INFINITY;
     const waitMs = Math.max(1, Math.floor(Math.min(job.queueMs ?? Number.POSITIVE_INFINITY, WAIT_SHARE * leftMs)));
     if (waitMs === Number.POSITIVE_INFINITY) return;
@@ -299,6 +329,7 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    clearTimeout(this.#outageTimer);
     for (const { item } of [...this.#queue.entries()]) this.#giveUp(item, { begun: false }, 0);
     await Promise.all([this.#executors[Symbol.asyncDispose](), this.#local[Symbol.asyncDispose]()]);
   }

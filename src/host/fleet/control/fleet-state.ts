@@ -54,6 +54,8 @@ export interface FleetState {
   /** Those that were lost within the last ten minutes, unless they have come back. */
   readonly lost: readonly LostExecutor[];
   readonly queues: readonly ExecutorQueue[];
+  /** Whether the host reaches its NATS server, except for outages of less than 2 s. True for a host without executors. */
+  readonly isReachable: boolean;
 }
 
 interface WaitingCall {

@@ -20,8 +20,9 @@ export class LostExecutors {
     setBounded(this.#lost, info.id, { executor: { ...info, reason }, until: this.#now() + LISTED_MS }, MAX_LISTED);
   }
 
-  delete(id: string): void {
-    this.#lost.delete(id);
+  /** Returns whether it was lost. */
+  delete(id: string): boolean {
+    return this.#lost.delete(id);
   }
 
   list(): readonly LostExecutor[] {

@@ -33,7 +33,7 @@ export function addOperationRoutes(app: App, parts: ServerParts): void {
     parts,
     "GET /readyz",
     {
-      summary: "Whether the server accepts requests and reaches its database",
+      summary: "Whether the server accepts requests and reaches its database and its NATS server",
       responses: ok,
     },
     async (c, _input) => {
@@ -45,6 +45,8 @@ export function addOperationRoutes(app: App, parts: ServerParts): void {
         parts.onError(thrown, c.get("requestId"));
         throw new RequestError("UNAVAILABLE", "The server cannot reach its database", { retryAfterSeconds: 5 });
       }
+      if (!parts.box.fleet.isReachable)
+        throw new RequestError("UNAVAILABLE", "The server cannot reach its NATS server", { retryAfterSeconds: 5 });
       return c.json({ ok: true } as const, 200);
     },
   );

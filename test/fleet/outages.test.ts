@@ -1,0 +1,110 @@
+// What operators see of a NATS server or a database that cannot be reached, and what calls get meanwhile.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { FleetEvent } from "../../src/host/index.ts";
+import { createServer } from "../../src/server/index.ts";
+import { CliProcess } from "../support/cli-process.ts";
+import { openFleet } from "../support/fleet.ts";
+import { freePort } from "../support/free-port.ts";
+import { hasNatsServer, startNatsServer } from "../support/nats-server.ts";
+
+const openFolder = (): string => {
+  const folder = mkdtempSync(join(tmpdir(), "glovebox-outage-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+};
+
+test.for([
+  [
+    "executor",
+    "--nats",
+    "nats",
+    /^glovebox executor: Cannot reach the NATS server at nats:\/\/127\.0\.0\.1:\d+: connection refused; trying again$/m,
+  ],
+  [
+    "serve",
+    "--nats",
+    "nats",
+    /"level":40.*"event":"nats-unreachable".*"Cannot reach the NATS server at nats:\/\/127\.0\.0\.1:\d+: connection refused; trying again"/,
+  ],
+  ["serve", "--database", "postgres", /"level":40.*"Cannot connect to the Postgres database: .*; trying again"/],
+] as const)(
+  "%s %s says at once that it cannot connect, and shows no password",
+  async ([command, flag, scheme, line]) => {
+    const folder = openFolder();
+    const url = `${scheme}://user:pass-word@127.0.0.1:${await freePort()}`;
+    const others = command === "serve" ? ["--port", "0", "--data-dir", folder] : [];
+    await using started = new CliProcess([command, flag, url, ...others], folder);
+    const shown: string[] = [];
+    shown.push((await started.says("stderr", line)).input);
+    shown.push(started.stdout, started.stderr);
+    expect(shown.join("\n")).not.toContain("pass-word");
+    // A server that still starts ends 35 s after SIGTERM.
+    started.signal("SIGKILL");
+  },
+);
+
+test("a URL that is none is reported with the name of its flag", async () => {
+  await using started = new CliProcess(["executor", "--nats", "http://127.0.0.1"], openFolder());
+  await started.says("stderr", /--nats: expected a URL such as nats:\/\/127\.0\.0\.1:4222/);
+  expect(await started.exit).toBe(2);
+});
+
+describe.skipIf(!hasNatsServer)("an outage of NATS", () => {
+  test("is reported once on both sides, and calls fail at once until it is over", async () => {
+    const events: FleetEvent[] = [];
+    const count = (type: FleetEvent["type"]): number => events.filter((event) => event.type === type).length;
+    await using fleet = await openFleet({ executors: ["a"], silenceMs: 4_000, onEvent: (event) => events.push(event) });
+    await fleet.host.addTool({ name: "one", source: "export default () => 1" });
+    const executor = await fleet.start("a");
+    const call = () => fleet.host.execute({ id: "c", toolName: "one", arguments: {} }, { timeoutMs: 300_000 });
+    expect(await call()).toMatchObject({ success: true });
+    expect(events).toEqual([]);
+
+    await fleet.nats.kill();
+    await vi.waitFor(() => expect(count("nats-lost")).toBe(1));
+    const unreachable = {
+      success: false,
+      error: {
+        code: "OVERLOADED",
+        message: "The executors cannot be reached at present; try again in 5000 ms",
+        details: { retryAfterMs: 5_000 },
+      },
+    };
+    // This one waits until the loss counts as an outage.
+    expect(await call()).toMatchObject(unreachable);
+    expect(fleet.host.fleet.isReachable).toBe(false);
+    expect(await call()).toMatchObject(unreachable);
+    await executor.says("stderr", /The connection to the NATS server at .* was lost; trying again/);
+    await vi.waitFor(() => expect(count("executor-lost")).toBe(1));
+
+    await fleet.nats.restart();
+    await executor.says("stderr", /The connection to the NATS server at .* is back/);
+    await vi.waitFor(() => expect(count("executor-returned")).toBe(1));
+    expect(fleet.host.fleet.isReachable).toBe(true);
+    expect(await call()).toMatchObject({ success: true, output: 1 });
+    executor.signal("SIGTERM");
+    expect(await executor.exit).toBe(0);
+    expect(executor.stderr).not.toContain("was lost");
+    await fleet.until("a", false);
+    expect(events.map(({ type }) => type)).toEqual([
+      "nats-lost",
+      "executor-lost",
+      "nats-connected",
+      "executor-returned",
+    ]);
+  });
+
+  test("fails the readiness of a server until it is over", async () => {
+    await using nats = await startNatsServer();
+    await using server = await createServer({ port: 0, dataDir: openFolder(), logLevel: "silent", natsUrl: nats.url });
+    const statusOf = async (): Promise<number> => (await fetch(`${server.url}/readyz`)).status;
+    expect(await statusOf()).toBe(200);
+    await nats.kill();
+    await vi.waitFor(async () => expect(await statusOf()).toBe(503));
+    await nats.restart();
+    await vi.waitFor(async () => expect(await statusOf()).toBe(200));
+  });
+});
