@@ -178,6 +178,12 @@ describe("BundleCache removes", () => {
 });
 
 describe("BundleCache never fails a caller", () => {
+  test("a folder that is a file is reported as one", async () => {
+    const directory = join(makeFolder(), "cache");
+    writeFileSync(directory, "");
+    expect(await createBundleCache({ directory }).findIssue()).toBe("it is a file");
+  });
+
   test.for<[string, (directory: string) => void]>([
     ["the folder cannot be created", (directory) => writeFileSync(directory, "")],
     ["the folder is a link", (directory) => symlinkSync(makeFolder(), directory)],

@@ -147,6 +147,7 @@ export class DiskCache {
   async findIssue(): Promise<string | undefined> {
     const probe = join(this.#directory, `.${randomUUID()}.tmp`);
     try {
+      if ((await lstat(this.#directory).catch(() => undefined))?.isFile()) return this.#disable("it is a file");
       await makeFolder(this.#directory);
       if (!(await isPrivateFolder(this.#directory))) return this.#disable("other users can write to it");
       await this.#writeFile(probe, []);

@@ -17,7 +17,7 @@ import {
 } from "./primordials.ts";
 
 /** Features that consist of one global. */
-const FEATURE_GLOBALS = [
+export const FEATURE_GLOBALS = [
   ["webAssembly", "WebAssembly"],
   ["sharedArrayBuffer", "SharedArrayBuffer"],
   ["atomics", "Atomics"],

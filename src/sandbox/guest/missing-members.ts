@@ -5,11 +5,13 @@ import { GUEST_ERROR_LIMITS, type GuestError } from "../protocol/guest-messages.
 import { grantOf, notGranted } from "../protocol/not-granted.ts";
 import { callState } from "./call-state.ts";
 import { createCapabilityError, toGuestError } from "./error-text.ts";
+import { FEATURE_GLOBALS } from "./lockdown.ts";
 import {
   append,
   defineValue,
   NumberParseInt,
   ObjectFreeze,
+  ObjectHasOwn,
   ProxyConstructor,
   StringPrototypeIndexOf,
   StringPrototypeSlice,
@@ -167,13 +169,39 @@ function missingNames(): string[] {
   return names;
 }
 
+/** Returns the error of a tool that has used the global of an engine feature without having it, such as WebAssembly. */
+function toFeatureError(thrown: unknown): GuestError | undefined {
+  try {
+    const { name, message, stack } = thrown as { readonly [key: string]: unknown };
+    if (name !== "ReferenceError" || typeof stack !== "string") return undefined;
+    for (let index = 0; index < FEATURE_GLOBALS.length; index += 1) {
+      const [feature, global] = FEATURE_GLOBALS[index] as (typeof FEATURE_GLOBALS)[number];
+      if (message !== `${global} is not defined` || ObjectHasOwn(globalThis, global)) continue;
+      return toDenial(notGranted(global, feature), feature, stack);
+    }
+  } catch {
+    // The error's own getters threw.
+  }
+  return undefined;
+}
+
+/** Returns the error for something that is not granted, at the place of another error. */
+function toDenial(text: string, capability: string, stack: string): GuestError {
+  const error = createCapabilityError("CAPABILITY_DENIED", text, capability);
+  const frames = StringPrototypeIndexOf(stack, "\n    at ");
+  if (frames >= 0) defineValue(error, "stack", `CapabilityError: ${text}${StringPrototypeSlice(stack, frames)}`, false);
+  return toGuestError(error);
+}
+
 /**
- * Converts what a tool has thrown to a GuestError. A TypeError that was certainly caused by a missing member of ctx becomes an error that
+ * Converts what a tool has thrown to a GuestError. A ReferenceError for the global of an engine feature names the feature. A TypeError that was certainly caused by a missing member of ctx becomes an error that
  * names the capability. Another TypeError about `undefined` carries the names of the missing members, since `async (_, { kv }) => kv.get()`
  * does not tell in the isolate which variable was undefined; the host reads it from the source. Names are not compared with the
  * capabilities that the host has defined, so that a tool cannot find out which exist.
  */
 export function toCallError(thrown: unknown): GuestError {
+  const denial = toFeatureError(thrown);
+  if (denial !== undefined) return denial;
   if (recordedSerial !== callState.serial || missing.length === 0) return toGuestError(thrown);
   try {
     const { name, message, stack } = thrown as { readonly [key: string]: unknown };
@@ -186,12 +214,7 @@ export function toCallError(thrown: unknown): GuestError {
         : ({ __proto__: null, ...error, missing: missingNames() } as GuestError);
     }
     const capability = grantOf(cause);
-    const text = notGranted(`ctx.${cause}`, capability);
-    const error = createCapabilityError("CAPABILITY_DENIED", text, capability);
-    const frames = StringPrototypeIndexOf(stack, "\n    at ");
-    if (frames >= 0)
-      defineValue(error, "stack", `CapabilityError: ${text}${StringPrototypeSlice(stack, frames)}`, false);
-    return toGuestError(error);
+    return toDenial(notGranted(`ctx.${cause}`, capability), capability, stack);
   } catch {
     return toGuestError(thrown);
   }

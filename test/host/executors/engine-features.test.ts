@@ -35,12 +35,22 @@ describe("an engine feature", () => {
     expect(outputOf(await run("asks"))).toEqual([]);
   });
 
-  test("that was requested but not granted throws the tool's own ReferenceError", async () => {
+  test("that was requested but not granted fails the call that uses it with an error that names the grant", async () => {
     const source = `export const capabilities = { webAssembly: true }; export default () => WebAssembly.validate(${EMPTY_MODULE})`;
     await box.addTool({ name: "touches", source });
     const error = errorOf(await run("touches"));
-    expect(error).toMatchObject({ code: "TOOL_FAILED", message: "WebAssembly is not defined" });
-    expect(error.details).toMatchObject({ errorName: "ReferenceError" });
+    expect(error).toMatchObject({
+      code: "CAPABILITY_DENIED",
+      message:
+        'WebAssembly is not granted to this tool; request it with capabilities: { webAssembly: true } and let the host grant it (grant: ["webAssembly"])',
+    });
+    expect(error.details).toMatchObject({ capability: "webAssembly" });
+  });
+
+  test("that is not granted can be looked for, and its error can be caught", async () => {
+    const source = `export default () => { try { return Atomics; } catch (error) { return [error.name, typeof WebAssembly]; } }`;
+    await box.addTool({ name: "looks", source });
+    expect(outputOf(await run("looks"))).toEqual(["ReferenceError", "undefined"]);
   });
 
   test.for(ENGINE_FEATURE_NAMES)(
