@@ -84,6 +84,12 @@ test("deploys a tool with a package, calls it, reads its logs, and rolls back", 
   expect(deployed).toMatchObject({ code: 0, stderr: "" });
   expect(JSON.parse(deployed.stdout)).toMatchObject({ version: { tool: "split", version: 1, state: "ready" } });
 
+  expect(await glovebox("logs", "split")).toMatchObject({
+    code: 0,
+    stdout: "",
+    stderr: "glovebox: split has no calls yet\n",
+  });
+  expect(await glovebox("logs", "spilt")).toMatchObject({ code: 1, stderr: expect.stringContaining("spilt") });
   const called = await gloveboxProcess("call", "split", "--input", '{"list":[1,2,3]}');
   expect(called.code).toBe(0);
   expect(JSON.parse(called.stdout)).toEqual({ parts: [[1, 2], [3]], hash: "ca978112" });

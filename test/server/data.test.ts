@@ -337,6 +337,7 @@ describe.for(STORES)("with %s", (kind) => {
     const zipped = readFileSync(file);
     const damaged: readonly (readonly [string, Buffer])[] = [
       ["cut", zipped.subarray(0, zipped.length / 2)],
+      ["hardly begun", zipped.subarray(0, 12)],
       ["plain", Buffer.from(text)],
       ["no end", gzipSync(`${lines.slice(0, -1).join("\n")}\n`)],
       ["changed", gzipSync(text.replace('"acme"', '"amce"'))],

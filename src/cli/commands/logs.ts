@@ -115,6 +115,11 @@ interface ToolOptions {
 
 async function printTool(tenant: TenantClient, tool: string, { print, isFollowing, io }: ToolOptions): Promise<void> {
   const latest = await take(tenant.calls({ tool }), LATEST);
+  if (latest.length === 0) {
+    // Fails for a tool that does not exist.
+    await take(tenant.versions(tool), 1);
+    io.stderr.print(`glovebox: ${tool} has no calls yet\n`);
+  }
   const ended = latest.filter(({ endedAt }) => endedAt !== null);
   await printEnded(tenant, ended.toReversed(), print);
   if (isFollowing) await new ToolFollower(tenant, tool, print, io.stop).follow(latest);

@@ -102,14 +102,20 @@ async function* parsedLines(path: string): AsyncGenerator<{ readonly text: strin
   unzipped.once("end", () => {
     isEnded = true;
   });
-  for await (const text of lines) {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch (cause) {
-      throw invalid("it is damaged", cause);
+  try {
+    for await (const text of lines) {
+      let value: unknown;
+      try {
+        value = JSON.parse(text);
+      } catch (cause) {
+        throw invalid("it is damaged", cause);
+      }
+      yield { text, value };
     }
-    yield { text, value };
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException;
+    if (code === "Z_DATA_ERROR") throw invalid("it is damaged, or not a backup of Glovebox", thrown);
+    throw code === "Z_BUF_ERROR" ? invalid("it cannot be read to its end", thrown) : thrown;
   }
   // readline ends without an error when its input fails.
   if (!isEnded) throw invalid("it cannot be read to its end", unzipped.errored);
