@@ -197,7 +197,7 @@ export function addRecordingRoutes(app: App, parts: ServerParts): void {
       // The stored bundle of a Python tool describes its files for inspections. Its files are what runs.
       const kind = version?.language === "python" ? "source" : "bundle";
       const text = version && (await readVersionFile(db, key, params.version, kind));
-      if (text === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
+      if (text === undefined) throw notFound("version", `${params.tool}@${params.version}`);
       return c.json(JSON.parse(text) as never, 200);
     },
   );

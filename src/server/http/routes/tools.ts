@@ -11,7 +11,7 @@ import { changeExclusively } from "../../records/write-lock.ts";
 import { type DeployedVersion, DeploymentSchema, deploy } from "../../tools/deployment.ts";
 import { DraftSchema, runDraft } from "../../tools/draft.ts";
 import type { App, ServerParts } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
   DeployedSchema,
@@ -23,7 +23,7 @@ import {
 } from "../schemas.ts";
 import { showRelease } from "./releases.ts";
 import { TenantParamsSchema } from "./tenants.ts";
-import { noTool, showVersion, ToolParamsSchema } from "./versions.ts";
+import { showVersion, ToolParamsSchema } from "./versions.ts";
 
 const showDeployed = ({ version, isKnown, requests, release, warnings }: DeployedVersion): object => ({
   ...{ version: showVersion(version), isKnown, requests, warnings },
@@ -107,7 +107,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
         { tenantId: c.get("tenant").id, toolName: input.params.tool },
         { limit: 1 },
       );
-      if (latest === undefined) throw noTool();
+      if (latest === undefined) throw notFound("tool", input.params.tool);
       return c.json(showVersion(latest), 200);
     },
   );
@@ -131,7 +131,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
             `The tool has ${open} runs that have not ended and need its versions. Cancel them first`,
           );
         const versions = await deleteTool(transaction, { tenantId, toolName });
-        if (versions === 0) throw noTool();
+        if (versions === 0) throw notFound("tool", toolName);
         await touchTenant(transaction, tenantId);
         await appendAudit(transaction, {
           actor: c.get("actor"),

@@ -20,7 +20,7 @@ import { changeExclusively } from "../../records/write-lock.ts";
 import { ownLimits } from "../../tools/requested-access.ts";
 import { originalsOf, parseUploadedSourceMap } from "../../tools/uploaded-source-map.ts";
 import type { App, AppEnv, ServerParts } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { OkSchema, PageQuerySchema, pageOf, ToolNameSchema, VersionSchema, VersionSummarySchema } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
@@ -44,7 +44,7 @@ function toFiles(stored: StoredSource) {
   if (mode === "script") return { files: { "tool.js": source }, entry: "tool.js", mode, ...originals };
   return { files: { "tool.ts": source }, entry: "tool.ts", ...originals };
 }
-export const noTool = (): RequestError => new RequestError("NOT_FOUND", "There is no such tool");
+const noVersion = (tool: string, version: number): RequestError => notFound("version", `${tool}@${version}`);
 
 /** Returns why a version cannot be deleted; undefined if nothing needs it. */
 async function findReasonToKeep(
@@ -81,7 +81,7 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
     const key = { tenantId, toolName };
     const decided = await changeExclusively(database, async (transaction) => {
       const found = await findVersion(transaction, key, version);
-      if (found === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
+      if (found === undefined) throw noVersion(toolName, version);
       if (!(await decideVersion(transaction, key, version, { state, decidedBy }))) {
         throw new RequestError("CONFLICT", `Version ${version} does not wait for approval (${found.state})`);
       }
@@ -123,7 +123,7 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
     async (c, { params }) => {
       const key = { tenantId: c.get("tenant").id, toolName: params.tool };
       const text = await readVersionFile(db, key, params.version, "source");
-      if (text === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
+      if (text === undefined) throw noVersion(params.tool, params.version);
       return c.json(toFiles(JSON.parse(text) as StoredSource), 200);
     },
   );
@@ -144,7 +144,7 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
       if (before !== undefined && !Number.isInteger(before))
         throw new RequestError("INVALID", "cursor: Expected a cursor of this list");
       const versions = await listVersions(db, key, { before, limit: limit + 1 });
-      if (versions.length === 0 && before === undefined) throw noTool();
+      if (versions.length === 0 && before === undefined) throw notFound("tool", input.params.tool);
       const items = versions.slice(0, limit);
       return c.json(
         {
@@ -167,7 +167,7 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
     async (c, input) => {
       const { tool: toolName, version } = input.params;
       const found = await findVersion(db, { tenantId: c.get("tenant").id, toolName }, version);
-      if (found === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
+      if (found === undefined) throw noVersion(toolName, version);
       return c.json(showVersion(found), 200);
     },
   );
@@ -218,7 +218,7 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
       const key = { tenantId, toolName };
       await changeExclusively(database, async (transaction) => {
         const found = await findVersion(transaction, key, version);
-        if (found === undefined) throw new RequestError("NOT_FOUND", "There is no such version");
+        if (found === undefined) throw noVersion(toolName, version);
         const reason = await findReasonToKeep(transaction, key, version);
         if (reason !== undefined) throw new RequestError("CONFLICT", reason);
         await deleteVersion(transaction, key, version);
