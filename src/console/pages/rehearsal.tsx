@@ -250,10 +250,22 @@ function changeOf({ before, after }: ResourceRow): string {
 }
 
 function Resources({ resources }: Pick<RehearsalData, "resources">): JSX.Element {
-  const { cpuMs, heapBytes, peakBytes } = resources;
+  const { cpuMs, executeMs, heapBytes, peakBytes } = resources;
   const rows: readonly ResourceRow[] = [
     { name: "CPU time, median", before: cpuMs.before.p50, after: cpuMs.after.p50, format: formatMs },
     { name: "CPU time, 95th percentile", before: cpuMs.before.p95, after: cpuMs.after.p95, format: formatMs },
+    {
+      name: "Duration, median",
+      before: executeMs.before.p50,
+      after: executeMs.after.p50,
+      format: formatMs,
+    },
+    {
+      name: "Duration, 95th percentile",
+      before: executeMs.before.p95,
+      after: executeMs.after.p95,
+      format: formatMs,
+    },
     { name: "Memory, median", before: heapBytes.before.p50, after: heapBytes.after.p50, format: formatBytes },
     { name: "Memory, 95th percentile", before: heapBytes.before.p95, after: heapBytes.after.p95, format: formatBytes },
     { name: "Peak of memory, median", before: peakBytes.before.p50, after: peakBytes.after.p50, format: formatBytes },

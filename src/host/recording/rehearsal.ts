@@ -70,11 +70,12 @@ export interface RehearsalReport {
   /** Groups of calls that are not identical, the largest first. */
   readonly groups: readonly RehearsalGroup[];
   /**
-   * Resource usage of the replayed calls. The duration is left out: a recorded call waited for capabilities and timers, and replays share the
-   * machine with each other, so the two cannot be compared. `peakBytes` is 0 where it cannot be measured (see `ToolUsage`).
+   * Resource usage of the replayed calls. `executeMs` is the duration; a replay's is estimated, from the waits of the recorded call and the CPU time of
+   * the replay. `peakBytes` is 0 where it cannot be measured (see `ToolUsage`).
    */
   readonly resources: {
     readonly cpuMs: ResourceChange;
+    readonly executeMs: ResourceChange;
     readonly heapBytes: ResourceChange;
     readonly peakBytes: ResourceChange;
   };
@@ -118,7 +119,8 @@ class RehearsalLog {
   add(recording: CallRecording, replayed: ReplayedCall): void {
     const { verdict } = replayed;
     this.#counts[verdict] += 1;
-    this.#usage.push({ before: recording.usage, after: replayed.result.usage });
+    const { usage } = recording;
+    this.#usage.push({ before: usage, after: usageWithWaits(usage, replayed.result.usage) });
     if (verdict === "identical") return;
     const { changes } = replayed;
     const summary = summaryOf(replayed);
@@ -139,6 +141,7 @@ class RehearsalLog {
       groups: groups.map(({ changes, ...group }) => (changes === undefined ? group : { ...group, changes })),
       resources: {
         cpuMs: this.#resource("cpuMs"),
+        executeMs: this.#resource("executeMs"),
         heapBytes: this.#resource("heapBytes"),
         peakBytes: this.#resource("peakBytes"),
       },
@@ -151,6 +154,18 @@ class RehearsalLog {
       after: percentiles(this.#usage.map(({ after }) => after[name])),
     };
   }
+}
+
+/**
+ * Returns the usage of a replay with the duration that the call would have taken: a replay waits for no capability and no timer, and shares the
+ * machine with other replays, so the recorded call's time that was not CPU time counts as waits, and the replay's CPU time is added.
+ */
+function usageWithWaits(
+  recorded: CallRecording["usage"],
+  replayed: ReplayedCall["result"]["usage"],
+): CallRecording["usage"] {
+  const waitMs = Math.max(0, recorded.executeMs - recorded.cpuMs);
+  return { ...replayed, executeMs: waitMs + replayed.cpuMs };
 }
 
 function percentiles(values: number[]): ResourceChange["before"] {

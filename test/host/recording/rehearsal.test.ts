@@ -70,6 +70,7 @@ describe("a rehearsal of 500 recorded calls", () => {
       ["removed", "/lines/0"],
     ]);
     expect(report.resources.cpuMs.after.p50).toBeGreaterThan(0);
+    expect(report.resources.executeMs.after.p95).toBeGreaterThan(0);
   });
 
   test("groups calls that ask for something new, and calls that fail", async () => {
@@ -110,18 +111,27 @@ describe("a rehearsal of 500 recorded calls", () => {
     });
   });
 
-  test("compares CPU times and memory, and no durations, which a rehearsal does not repeat", async () => {
+  test("compares CPU times, memory, and durations with the waits of the recorded call", async () => {
     await using own = await makeBox({});
     await own.addTool({ name: "adds", source: "export default ({ n }) => n + 1;" });
     const recorded: CallRecording[] = [];
     const onRecording = (made: CallRecording): void => void recorded.push(made);
     outputOf(await own.execute({ id: "c", toolName: "adds", arguments: { n: 1 } }, { record: { onRecording } }));
     const [made] = recorded as [CallRecording];
-    const usage = { executeMs: 1_000, cpuMs: 50, peakBytes: 12_345, heapBytes: 1 };
-    const { identical, resources } = await own.rehearse([{ ...made, usage }]);
-    expect(identical).toBe(1);
-    expect(Object.keys(resources).sort()).toEqual(["cpuMs", "heapBytes", "peakBytes"]);
-    expect([resources.cpuMs.before.p50, resources.peakBytes.before.p50]).toEqual([50, 12_345]);
+    const resourcesOf = async (executeMs: number, cpuMs: number) => {
+      const usage = { executeMs, cpuMs, peakBytes: 12_345, heapBytes: 1 };
+      const { identical, resources } = await own.rehearse([{ ...made, usage }]);
+      expect(identical).toBe(1);
+      expect([resources.cpuMs.before.p50, resources.peakBytes.before.p50]).toEqual([cpuMs, 12_345]);
+      return resources;
+    };
+    // It waited for 950 ms: so would the replay, which computes in another time.
+    const waiting = await resourcesOf(1_000, 50);
+    expect(waiting.executeMs.before.p50).toBe(1_000);
+    expect(waiting.executeMs.after.p50).toBeCloseTo(950 + waiting.cpuMs.after.p50, 6);
+    // Several threads can take more CPU time than the call took.
+    const computing = await resourcesOf(100, 600);
+    expect(computing.executeMs.after.p50).toBe(computing.cpuMs.after.p50);
   });
 
   test("skips recordings that are incomplete or invalid", async () => {

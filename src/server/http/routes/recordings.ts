@@ -71,11 +71,12 @@ export const RehearsalSchema = z
         changes: ChangesSchema.optional(),
       }),
     ),
-    resources: z
-      .strictObject({ cpuMs: ResourceSchema, heapBytes: ResourceSchema, peakBytes: ResourceSchema })
-      .describe(
-        "Without the duration: that of a recorded call has waits, and replays share the machine with each other",
+    resources: z.strictObject({
+      ...{ cpuMs: ResourceSchema, heapBytes: ResourceSchema, peakBytes: ResourceSchema },
+      executeMs: ResourceSchema.describe(
+        "Duration; of the replays an estimate: the waits of the recorded calls, and the CPU time of the replays",
       ),
+    }),
   })
   .openapi("Rehearsal");
 
