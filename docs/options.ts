@@ -64,7 +64,7 @@ const SECTIONS: readonly Section[] = [
     title: "The context of a call",
     about: "The second argument of `execute()` and `stream()`.",
     file: "src/host/contract/tool-call.ts",
-    type: "ToolContext",
+    type: "CallContext",
   },
   {
     title: "createServer() and glovebox.config.ts",

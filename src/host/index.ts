@@ -7,7 +7,6 @@ export type { ContentAnnotations, ContentPart } from "../sandbox/contract/conten
 export type {
   DefinitionOverrides,
   JsonSchema,
-  ToolAnnotations,
   ToolDefinition,
   ToolOrigin,
 } from "../sandbox/contract/definition.ts";
@@ -27,6 +26,7 @@ export {
   unavailable,
 } from "../sandbox/contract/errors.ts";
 export { LIMITS, type LimitName, type Limits, type PartialLimits } from "../sandbox/contract/limits.ts";
+export type { ToolAnnotations } from "../sandbox/contract/tool-annotations.ts";
 export type { IsolateLifetime, LogLevel } from "../sandbox/protocol/message-fields.ts";
 export type { Progress } from "../sandbox/protocol/worker-messages.ts";
 export { type FailedCall, toHttpStatus, toRetryAfterSeconds } from "./adapters/http-status.ts";
@@ -75,11 +75,11 @@ export type {
 export { createToolFailureMessage } from "./contract/failure-message.ts";
 export type { SpanDetails, TimelineSpan } from "./contract/timeline-span.ts";
 export type {
+  CallContext,
   NestedCall,
   NestedCallObserver,
   NestedCallStart,
   ToolCall,
-  ToolContext,
   ToolInvocation,
   ToolResult,
   ToolUsage,

@@ -1,7 +1,7 @@
 // A program that embeds the library with four executors: bytes, streams, progress, capabilities of the host, cancellation, and where calls run.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
-import { type CallRecording, defineCapability, type ToolContext, type ToolResult } from "../../src/host/index.ts";
+import { type CallContext, type CallRecording, defineCapability, type ToolResult } from "../../src/host/index.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
 import { hasNatsServer } from "../support/nats-server.ts";
 
@@ -43,7 +43,7 @@ const busyOf = (fleet: Fleet): number => fleet.host.fleet.executors.reduce((sum,
 describe.skipIf(!hasNatsServer)("a fleet", () => {
   let fleet: Fleet;
   const ids = ["one", "two", "three", "four"];
-  const call = async (toolName: string, args: unknown, context?: ToolContext): Promise<ToolResult> =>
+  const call = async (toolName: string, args: unknown, context?: CallContext): Promise<ToolResult> =>
     await fleet.host.execute({ id: "call", toolName, arguments: args as never }, context);
 
   beforeAll(async () => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { type Executor, startExecutor } from "../../src/executor/index.ts";
-import { createGlovebox, defineCapability, type ToolContext, type ToolResult } from "../../src/host/index.ts";
+import { type CallContext, createGlovebox, defineCapability, type ToolResult } from "../../src/host/index.ts";
 import type { CliProcess } from "../support/cli-process.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
 import { hasNatsServer } from "../support/nats-server.ts";
@@ -60,12 +60,12 @@ describe.skipIf(!hasNatsServer)("sessions on executors", () => {
     vi.waitFor(() => {
       expect(homes()).toEqual(expected);
     });
-  const call = (toolName: string, args: object = {}, context: ToolContext = {}): Promise<ToolResult> =>
+  const call = (toolName: string, args: object = {}, context: CallContext = {}): Promise<ToolResult> =>
     fleet.host.execute({ id: toolName, toolName, arguments: args as never }, { tenantId: "acme", ...context });
   const count = (sessionId: string, tenantId = "acme"): Promise<ToolResult> =>
     call("counter", {}, { sessionId, tenantId });
   /** Starts a call that waits, and resolves when its tool has begun. */
-  const begin = async (args: object, context: ToolContext): Promise<{ readonly result: Promise<ToolResult> }> => {
+  const begin = async (args: object, context: CallContext): Promise<{ readonly result: Promise<ToolResult> }> => {
     const begun = Promise.withResolvers<void>();
     const result = call("slow", args, { ...context, onLog: () => begun.resolve() });
     await begun.promise;

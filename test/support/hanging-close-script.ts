@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import type { KvStore } from "../../src/host/capabilities/kv/kv-store.ts";
 import type { GloveboxOptions } from "../../src/host/config/glovebox-options.ts";
-import type { ToolContext } from "../../src/host/contract/tool-call.ts";
+import type { CallContext } from "../../src/host/contract/tool-call.ts";
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 
@@ -28,7 +28,7 @@ const STUBBORN = fileURLToPath(new URL("mcp-stubborn-script.ts", import.meta.url
 
 interface Mode {
   readonly options?: GloveboxOptions;
-  readonly context?: ToolContext;
+  readonly context?: CallContext;
   readonly source?: string;
   readonly grant?: readonly string[];
   /** In the place of a call of the tool. */

@@ -8,7 +8,7 @@ import { onTestFinished } from "vitest";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { EgressOptions } from "../../src/host/capabilities/fetch/egress-policy.ts";
 import type { GloveboxOptions } from "../../src/host/config/glovebox-options.ts";
-import type { ToolContext, ToolResult } from "../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../src/host/contract/tool-call.ts";
 import { onLoopback } from "./egress.ts";
 import { makeBox } from "./host-zone.ts";
 
@@ -105,7 +105,7 @@ export const RECORD = `
 
 export interface SocketTools extends AsyncDisposable {
   /** Runs a tool whose body is this text, with `url`, `ctx` and `record`. */
-  run(body: string, url: string, imports?: string, context?: ToolContext): Promise<ToolResult>;
+  run(body: string, url: string, imports?: string, context?: CallContext): Promise<ToolResult>;
 }
 
 /** Runs any body that is text: to build a tool for each would take most of the time of these tests. */

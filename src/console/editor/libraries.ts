@@ -110,6 +110,7 @@ function replace(file: string, text: string, from: string | RegExp, to: string):
 const guestDeclarations = (name: string): string =>
   declarationsOf(`../../sandbox/guest/${name}.ts`)
     .replaceAll("../contract/content.ts", "glovebox/content")
+    .replaceAll("../contract/tool-annotations.ts", "glovebox/tool-annotations")
     .replaceAll(/"\.\/(tool-[a-z]+)\.ts"/g, '"glovebox/$1"');
 
 /** The types of a call's context, which has what the tool was granted and nothing else. */
@@ -166,6 +167,7 @@ export function readLibraries(): { readonly [path: string]: string } {
   files.set("/modules/glovebox/tool-context.d.ts", contextDeclarations());
   files.set("/modules/glovebox/tool-schema.d.ts", guestDeclarations("tool-schema"));
   files.set("/modules/glovebox/content.d.ts", declarationsOf("../../sandbox/contract/content.ts"));
+  files.set("/modules/glovebox/tool-annotations.d.ts", declarationsOf("../../sandbox/contract/tool-annotations.ts"));
   const schema = createRequire(import.meta.url)
     .resolve("@standard-schema/spec")
     .replace(/\.c?js$/, ".d.ts");

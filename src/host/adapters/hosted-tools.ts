@@ -5,7 +5,7 @@ import { unavailable } from "../../sandbox/contract/errors.ts";
 import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "../agent/call-tool.ts";
 import { parseOptions, unknownOptionError } from "../config/option-errors.ts";
-import type { ToolContext } from "../contract/tool-call.ts";
+import type { CallContext } from "../contract/tool-call.ts";
 import { CONTEXT_FIELDS, readExplicitContext } from "../pipeline/read-context.ts";
 import { checkDefinition, checkDefinitions } from "../routing/definitions.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
@@ -26,7 +26,7 @@ export interface ToolSelection {
    */
   readonly tools?: readonly (string | ToolDefinition)[] | undefined;
   /** Context of every call: `timeoutMs`, `executionId`, `onLog` and others. */
-  readonly context?: Omit<ToolContext, "tenantId" | "signal"> | undefined;
+  readonly context?: Omit<CallContext, "tenantId" | "signal"> | undefined;
 }
 
 const OWN_FIELDS: readonly string[] = ["tenantId", "signal"];
@@ -43,7 +43,7 @@ export interface SelectedTools {
   readonly router: CallRouter;
   readonly definitions: readonly ToolDefinition[];
   /** Returns the context of one call that the framework makes. */
-  contextOf(signal: AbortSignal | undefined): ToolContext;
+  contextOf(signal: AbortSignal | undefined): CallContext;
 }
 
 /**

@@ -4,12 +4,12 @@ import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import type { ToolContext } from "../contract/tool-call.ts";
+import type { CallContext } from "../contract/tool-call.ts";
 import { readExplicitContext } from "../pipeline/read-context.ts";
 import { tenancyOf } from "../tenants/tenancy.ts";
 import { definedFields, mergeDefined } from "../util/merge-defined.ts";
 
-/** Fields of a ToolContext that the agent sets for each call. */
+/** Fields of a CallContext that the agent sets for each call. */
 type OwnField =
   | "signal"
   | "onLog"
@@ -21,8 +21,8 @@ type OwnField =
   | "toolDigest"
   | "toolVersion";
 
-/** The tenant and the settings of all calls of a run, as for `router.execute`. The agent sets the other fields of a ToolContext itself. */
-export type AgentContext = Omit<ToolContext, OwnField>;
+/** The tenant and the settings of all calls of a run, as for `router.execute`. The agent sets the other fields of a CallContext itself. */
+export type AgentContext = Omit<CallContext, OwnField>;
 
 const field = z.unknown().optional();
 
@@ -47,7 +47,7 @@ export const ContextSchema: z.ZodType<AgentContext> = strictObject({
   toolVersion: reserved("the release of each tool decides"),
 }) as unknown as z.ZodType<AgentContext>;
 
-const CallContextSchema: z.ZodType<ToolContext> = strictObject({
+const CallContextSchema: z.ZodType<CallContext> = strictObject({
   ...contextFields,
   ...{
     signal: field,
@@ -60,10 +60,10 @@ const CallContextSchema: z.ZodType<ToolContext> = strictObject({
     toolDigest: field,
     toolVersion: field,
   },
-} satisfies Record<keyof ToolContext, z.ZodType>) as unknown as z.ZodType<ToolContext>;
+} satisfies Record<keyof CallContext, z.ZodType>) as unknown as z.ZodType<CallContext>;
 
 /** @throws {ToolError} PARAM_INVALID, naming the path */
-export function parseCallContext(context: unknown): ToolContext {
+export function parseCallContext(context: unknown): CallContext {
   return checkValues(parseOptions(CallContextSchema, context, "context"));
 }
 

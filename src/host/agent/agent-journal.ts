@@ -5,7 +5,7 @@ import * as z from "zod";
 import { type JsonValue, ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import { RunStoreSchema } from "../runs/run-options.ts";
@@ -205,7 +205,7 @@ export class AgentJournal implements AsyncDisposable {
     tenancy?.tenantOf(this.#tenantId);
     return {
       ...(tenancy === undefined ? {} : { tenancy }),
-      execute: (call: ToolCall, context?: ToolContext, timeoutMs?: number) => this.#call(own, call, context, timeoutMs),
+      execute: (call: ToolCall, context?: CallContext, timeoutMs?: number) => this.#call(own, call, context, timeoutMs),
       stream: own.stream.bind(own),
       getRegisteredTools: own.getRegisteredTools.bind(own),
       digestOf: own.digestOf.bind(own),
@@ -216,7 +216,7 @@ export class AgentJournal implements AsyncDisposable {
   async #call(
     router: CallRouter,
     call: ToolCall,
-    context: ToolContext | undefined,
+    context: CallContext | undefined,
     timeoutMs: number | undefined,
   ): Promise<ToolResult> {
     const { id, toolName } = call as { readonly id: string; readonly toolName: string };
@@ -239,7 +239,7 @@ export class AgentJournal implements AsyncDisposable {
   async #make(
     router: CallRouter,
     call: ToolCall,
-    context: ToolContext | undefined,
+    context: CallContext | undefined,
     timeoutMs: number | undefined,
   ): Promise<ToolResult> {
     const { id, toolName } = call as { readonly id: string; readonly toolName: string };

@@ -1,7 +1,7 @@
 // AgentLoop: alternates between a model and its tool calls until the model stops. A run has one outcome, and every call has an answer.
 
 import { toToolError } from "../../sandbox/contract/errors.ts";
-import type { ToolContext } from "../contract/tool-call.ts";
+import type { CallContext } from "../contract/tool-call.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { checkTenant, mergeContexts, parseCallContext } from "./agent-context.ts";
 import type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";
@@ -59,7 +59,7 @@ export class AgentLoop {
     messages: readonly Message[],
     toolCall: SingleCall,
     router: AgentRouter,
-    context: ToolContext = {},
+    context: CallContext = {},
   ): Promise<SingleTurn> {
     return await deferFailure(() => {
       const callRouter = toCallRouter(router, "router");

@@ -3,7 +3,7 @@
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { type JsonValue, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
-import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolResult } from "../contract/tool-call.ts";
 import type { Glovebox } from "../glovebox/glovebox.ts";
 import { containsNonFinite } from "../json/non-finite.ts";
 import { toFailure } from "../pipeline/normalize.ts";
@@ -65,7 +65,7 @@ function toToolCall({ id, toolName, argumentsText, arguments: args, kind }: Mode
 export async function callAgentTool(
   router: CallRouter,
   call: ModelToolCall,
-  context: ToolContext,
+  context: CallContext,
 ): Promise<ToolResult> {
   const started = performance.now();
   const fail = (error: ToolError): ToolResult =>

@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError, type ToolErrorData, toToolError } from "../../sandbox/contract/errors.ts";
 import { createToolFailureMessage } from "../contract/failure-message.ts";
-import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../contract/tool-call.ts";
 import { type ToolValue, toJson } from "../contract/tool-value.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import { notifySafely } from "../util/host-callback.ts";
@@ -246,7 +246,7 @@ export class RoutedRequest {
     const call = { id: callId, toolName, arguments: inputs };
     const started = performance.now();
     this.#emit({ type: "tool-start", callId, toolName });
-    const callContext: ToolContext = {
+    const callContext: CallContext = {
       ...{ ...context, executionId: this.#executionId, signal: this.#signal, toolDigest },
       onLog: (entry) => this.#emit({ type: "tool-log", callId, entry }),
       onProgress: (progress) => this.#emit({ type: "tool-progress", callId, progress }, callId),

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
-import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../contract/tool-call.ts";
 import { toFailure } from "../pipeline/normalize.ts";
 import { ignoreOutcome, isThenable } from "../util/host-callback.ts";
 import { type ApprovalRule, needsApproval } from "./agent-approval-rule.ts";
@@ -24,7 +24,7 @@ export interface SingleTurn {
 
 /** The loop's guards, and the context of this call. */
 interface SingleTurnSettings extends Omit<Offer, "context"> {
-  readonly context: ToolContext;
+  readonly context: CallContext;
   readonly needsApproval?: ApprovalRule | undefined;
 }
 

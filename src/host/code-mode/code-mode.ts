@@ -3,7 +3,7 @@ import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
-import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolResult } from "../contract/tool-call.ts";
 import type { HostFunction } from "../executors/host-function.ts";
 import { Glovebox, type SideList } from "../glovebox/glovebox.ts";
 import { matchesName } from "../routing/name-wildcard.ts";
@@ -163,7 +163,7 @@ export class CodeMode implements AsyncDisposable {
   }
 
   /** Runs one of the two tools, as `glovebox.execute()` runs others. Never rejects. */
-  execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
+  execute(toolCall: ToolCall, context?: CallContext, timeoutMs?: number): Promise<ToolResult> {
     return this.router.execute(toolCall, context, timeoutMs);
   }
 

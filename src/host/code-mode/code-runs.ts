@@ -2,7 +2,7 @@
 // of run_code with the run in its context.
 import { randomUUID } from "node:crypto";
 import { type JsonValue, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
-import { NO_USAGE, type ToolContext } from "../contract/tool-call.ts";
+import { type CallContext, NO_USAGE } from "../contract/tool-call.ts";
 import type { Execution } from "../executors/execution.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { TenantScope } from "../routing/tenant-scope.ts";
@@ -42,7 +42,7 @@ const sessionOf = (id: string): string | undefined => {
 export class CodeRuns implements AsyncDisposable {
   readonly runs: Runs;
   /** Contexts of the calls that wait for the first attempt of their runs. */
-  readonly #contexts = new Map<string, ToolContext>();
+  readonly #contexts = new Map<string, CallContext>();
   readonly #scopeOf: (tenantId: string) => TenantScope;
 
   /** @throws {ToolError} PARAM_INVALID for invalid options */

@@ -48,7 +48,7 @@ export interface NestedCallObserver {
 }
 
 /** The context of a call. `tenantId` is required with `tenancy: "multi"` and rejected with `tenancy: "single"`. */
-export interface ToolContext {
+export interface CallContext {
   /** Tenant of the call, 1 to 1,024 characters. Required with `tenancy: "multi"`, an error with `tenancy: "single"`. */
   readonly tenantId?: string | undefined;
   /** The caller's id of the execution that the call belongs to. Hooks, logs and traces have it. */
@@ -126,7 +126,7 @@ export interface ToolInvocation extends Omit<ToolCall, "id"> {
   readonly id?: string | undefined;
   /** Wall-clock limit in ms from the start of the call, 1 to 300,000. The lowest value of host, tool, context and this one applies. */
   readonly timeoutMs?: number | undefined;
-  readonly context?: ToolContext | undefined;
+  readonly context?: CallContext | undefined;
 }
 
 /** Resources that a call used. Times are in ms. For a host function, only `executeMs`, `inputBytes` and `outputBytes` are measured. */

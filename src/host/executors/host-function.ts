@@ -3,7 +3,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { type JsonValue, ToolError, unavailable, withReason } from "../../sandbox/contract/errors.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import type { LogLevel } from "../../sandbox/protocol/message-fields.ts";
-import { NO_USAGE, type ToolContext } from "../contract/tool-call.ts";
+import { type CallContext, NO_USAGE } from "../contract/tool-call.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
 import { formatIssues } from "../json/format-issues.ts";
 import { checkStandard } from "../json-schema/standard-schema.ts";
@@ -16,7 +16,7 @@ import type { Executor } from "./executor.ts";
 import { CONTENT, hasContent, isStream, readStream, toOutput } from "./host-function-output.ts";
 
 /** Context that a host function receives in addition to its input. */
-export interface HostFunctionContext extends ToolContext {
+export interface HostFunctionContext extends CallContext {
   readonly callId: string;
   readonly tenantId: string;
   /** Aborts at the deadline as well, not only when the caller cancels. Pass it on to everything you await. */
@@ -61,7 +61,7 @@ function toFailure(thrown: unknown, { isRemote, sourceId }: HostSource): Failure
 }
 
 /** Wraps the caller's listeners, so that a throwing listener does not fail the function. */
-function toSafeListeners({ onLog, onProgress }: ToolContext): Pick<ToolContext, "onLog" | "onProgress"> {
+function toSafeListeners({ onLog, onProgress }: CallContext): Pick<CallContext, "onLog" | "onProgress"> {
   return {
     ...(onLog === undefined ? {} : { onLog: (entry) => notifySafely(onLog, entry) }),
     ...(onProgress === undefined ? {} : { onProgress: (progress) => notifySafely(onProgress, progress) }),

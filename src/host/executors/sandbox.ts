@@ -7,7 +7,7 @@ import { type EndedMessage, ProgressSchema } from "../../sandbox/protocol/worker
 import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import { CapabilityBroker } from "../capabilities/broker.ts";
 import { CallScope } from "../capabilities/call-scope.ts";
-import { NO_USAGE, type ToolContext, type ToolUsage } from "../contract/tool-call.ts";
+import { type CallContext, NO_USAGE, type ToolUsage } from "../contract/tool-call.ts";
 import { toAttachmentParts } from "../contract/tool-value.ts";
 import type { CallLog } from "../observability/call-log.ts";
 import { Redactor } from "../observability/redaction/call-redactor.ts";
@@ -491,5 +491,5 @@ const toSessionOrder = ({ placement, once, isKept }: SandboxSession): SessionOrd
 /** Default start of a deterministic clock. At 1970, code that treats 0 as a missing time would pass its tests. */
 const FIRST_NOW = Date.UTC(2025, 0, 1);
 
-const toDeterministic = ({ deterministic }: ToolContext): Deterministic | undefined =>
+const toDeterministic = ({ deterministic }: CallContext): Deterministic | undefined =>
   deterministic && { mode: "virtual", seed: deterministic.seed, now: deterministic.now ?? FIRST_NOW };

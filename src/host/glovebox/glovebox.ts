@@ -26,7 +26,7 @@ import {
   type ToolInput,
   type UpdateToolOptions,
 } from "../config/tool-options.ts";
-import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
 import type { ToolStream } from "../contract/tool-stream.ts";
 import type { DefinitionExtractor } from "../executors/extract-definition.ts";
 import type { DrainOutcome, FleetState } from "../fleet/control/fleet-state.ts";
@@ -663,12 +663,12 @@ export class Glovebox implements AsyncDisposable {
   }
 
   /** Runs one call, as `glovebox.router.execute()`. Never rejects: a failure is a result with `success: false`. */
-  execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
+  execute(toolCall: ToolCall, context?: CallContext, timeoutMs?: number): Promise<ToolResult> {
     return this.router.execute(toolCall, context, timeoutMs);
   }
 
   /** Runs one call and yields its chunks as they arrive, then its result, as `glovebox.router.stream()`. Never rejects. */
-  stream(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): ToolStream {
+  stream(toolCall: ToolCall, context?: CallContext, timeoutMs?: number): ToolStream {
     return this.router.stream(toolCall, context, timeoutMs);
   }
 

@@ -5,7 +5,7 @@ import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import { describedContext } from "../capabilities/call-scope.ts";
 import type { CapabilityContext } from "../capabilities/capability.ts";
-import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../contract/tool-call.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
 import type { Execution } from "../executors/execution.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
@@ -49,7 +49,7 @@ export interface CallStart {
   readonly toolName: string;
   /** Start time by performance.now(). */
   readonly started: number;
-  readonly context?: (ToolContext & { readonly tenantId: string }) | undefined;
+  readonly context?: (CallContext & { readonly tenantId: string }) | undefined;
   readonly isNested?: boolean;
 }
 

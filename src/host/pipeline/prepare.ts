@@ -1,7 +1,7 @@
 // Stage 2: resolves the limits of the call and starts its clock. The lowest configured limit applies.
 import type { Limits, PartialLimits } from "../../sandbox/contract/limits.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
-import type { ToolContext } from "../contract/tool-call.ts";
+import type { CallContext } from "../contract/tool-call.ts";
 import type { ChunkQueue } from "../contract/tool-stream.ts";
 import type { CallObserver } from "../observability/call-observer.ts";
 import { CallChain } from "../routing/call-chain.ts";
@@ -65,7 +65,7 @@ function limitsOf(tool: RegisteredTool, sources: LimitSources): Limits {
 /** Resolves the limits of a call and starts its clock. */
 export function startCall(
   tool: RegisteredTool,
-  context: ToolContext,
+  context: CallContext,
   { limits: hostLimits, tenant, clocks, tracked, admittedAt = performance.now() }: PrepareOptions,
   timeoutMs: number | undefined,
 ): { readonly limits: Limits; readonly clock: Clock; readonly deadlineAt: number } {

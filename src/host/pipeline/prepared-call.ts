@@ -3,7 +3,7 @@
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { CapabilityContext } from "../capabilities/capability.ts";
-import type { ToolContext } from "../contract/tool-call.ts";
+import type { CallContext } from "../contract/tool-call.ts";
 import type { ChunkQueue } from "../contract/tool-stream.ts";
 import type { BinaryAttachments, ToolValue } from "../contract/tool-value.ts";
 import type { HookStageName } from "../observability/hooks/hooks.ts";
@@ -66,7 +66,7 @@ export interface PreparedCall {
   readonly signal: AbortSignal;
   /** Clock behind the deadline of the signal. */
   readonly clock?: Pick<Clock, "setPaused" | "leftMs">;
-  readonly context: ToolContext;
+  readonly context: CallContext;
   /** The call as the operator sees it. An executor reports here that the call waits. */
   readonly tracked?: TrackedCall | undefined;
   /** Observer of the call, or undefined without one. */

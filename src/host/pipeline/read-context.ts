@@ -5,7 +5,7 @@ import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { MAX_SEED_LENGTH } from "../../sandbox/protocol/message-fields.ts";
 import type { CallClient } from "../contract/client-requests.ts";
-import type { NestedCallObserver, ToolContext } from "../contract/tool-call.ts";
+import type { CallContext, NestedCallObserver } from "../contract/tool-call.ts";
 import { copyRecordOptions } from "../recording/record-options.ts";
 import { Replay } from "../recording/replay.ts";
 import { RunAttempt } from "../runs/run-attempt.ts";
@@ -68,7 +68,7 @@ function copyNestedCalls(observer: unknown): NestedCallObserver | undefined {
   return { onStart, onEnd };
 }
 
-const FIELDS: { readonly [Field in keyof Required<ToolContext>]: true } = {
+const FIELDS: { readonly [Field in keyof Required<CallContext>]: true } = {
   tenantId: true,
   executionId: true,
   stepId: true,
@@ -101,7 +101,7 @@ const BATCH_FIELDS: readonly string[] = [...CONTEXT_FIELDS, "maxConcurrency"];
  * @param isBatch allows `maxConcurrency`, which the caller reads itself
  * @throws {ToolError} PARAM_INVALID for an unknown key or a wrong value, naming its path
  */
-export function readExplicitContext(context: unknown, isBatch = false): ToolContext {
+export function readExplicitContext(context: unknown, isBatch = false): CallContext {
   if (context === undefined) return {};
   if (!isPlainObject(context)) {
     throw invalid("context", "a plain object { tenantId, signal, timeoutMs }", describe(context));
@@ -129,7 +129,7 @@ export function readExplicitContext(context: unknown, isBatch = false): ToolCont
   return fields;
 }
 
-function copyContext(context: ToolContext, known: readonly string[]): ToolContext {
+function copyContext(context: CallContext, known: readonly string[]): CallContext {
   checkKeys(context, "context", known);
   const { tenantId, executionId, stepId, signal, timeoutMs, onLog, onProgress, logSourceLocations } = context;
   const { traceparent, tracestate, client, sessionId, toolDigest, toolVersion, timeline } = context;
@@ -178,7 +178,7 @@ function copyContext(context: ToolContext, known: readonly string[]): ToolContex
 }
 
 /** A context with a resolved tenant. */
-export type NamedContext = ToolContext & { readonly tenantId: string };
+export type NamedContext = CallContext & { readonly tenantId: string };
 
 /**
  * Reads the context of a call and decides which tenant it belongs to.
@@ -186,13 +186,13 @@ export type NamedContext = ToolContext & { readonly tenantId: string };
  * @throws {ToolError} PARAM_INVALID as {@link readExplicitContext}; also for a missing or unexpected tenant
  */
 export function readContext(context: unknown, tenancy: Tenancy | undefined): NamedContext {
-  const explicit = readExplicitContext(context) as { -readonly [Field in keyof ToolContext]: ToolContext[Field] };
+  const explicit = readExplicitContext(context) as { -readonly [Field in keyof CallContext]: CallContext[Field] };
   // The copy of the caller's object is reused: a second copy would cost more than the rest of this function.
   if (tenancy !== undefined) explicit.tenantId = tenancy.tenantOf(explicit.tenantId, "context.tenantId");
   return explicit as NamedContext;
 }
 
-type DeterministicOption = ToolContext["deterministic"];
+type DeterministicOption = CallContext["deterministic"];
 
 const DETERMINISTIC_FIELDS: readonly string[] = ["seed", "now"];
 

@@ -1,7 +1,7 @@
 // Stage 1: validates a call, finds its tool and validates its arguments. Later stages receive copies, never the caller's own objects.
 import { type ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
-import type { ToolContext } from "../contract/tool-call.ts";
+import type { CallContext } from "../contract/tool-call.ts";
 import { type BinaryAttachments, sizeOfBytes, type ToolValue } from "../contract/tool-value.ts";
 import type { JsonTextLimits } from "../json/json-errors.ts";
 import { checkJsonBytes, isSmallJson } from "../json/parse-json.ts";
@@ -37,7 +37,7 @@ export interface ValidatedCall extends CheckedInput {
   readonly callId: string;
   readonly tenantId: string;
   readonly tool: RegisteredTool;
-  readonly context: ToolContext;
+  readonly context: CallContext;
   /** Corrections of the arguments, or undefined if there were none. */
   readonly coercions?: readonly Coercion[] | undefined;
 }
@@ -121,7 +121,7 @@ const never = (): boolean => false;
  */
 export function validateCall(
   envelope: CallEnvelope,
-  context: ToolContext & { readonly tenantId: string },
+  context: CallContext & { readonly tenantId: string },
   registry: ToolRegistry,
   options: ValidateOptions,
 ): ValidatedCall | Promise<ValidatedCall> {
@@ -185,7 +185,7 @@ async function checkInput(
 export async function coerceCall(
   envelope: CallEnvelope,
   tool: RegisteredTool,
-  context: ToolContext,
+  context: CallContext,
   options: ValidateOptions,
 ): Promise<CallEnvelope> {
   const handling = resolveArgumentOptions(options.arguments, tool.arguments, context.arguments);

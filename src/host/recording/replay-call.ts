@@ -3,7 +3,7 @@ import * as z from "zod";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolResult } from "../contract/tool-call.ts";
 import { restoreBytes } from "../json/binary-placeholders.ts";
 import type { LogListener } from "../observability/call-log.ts";
 import { type JsonChange, jsonChanges } from "./json-changes.ts";
@@ -81,7 +81,7 @@ const OptionsSchema = strictObject({
 
 /** The part of the router that a replay uses. */
 export interface ReplayRouter {
-  execute(call: ToolCall, context?: ToolContext): Promise<ToolResult>;
+  execute(call: ToolCall, context?: CallContext): Promise<ToolResult>;
   readonly tenancy: { tenantOf(tenantId: string | undefined, where: string): string };
 }
 

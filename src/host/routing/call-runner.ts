@@ -2,7 +2,7 @@
 import { type ErrorCode, ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import { LIMITS, type PartialLimits } from "../../sandbox/contract/limits.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
-import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolResult } from "../contract/tool-call.ts";
 import type { ChunkQueue, ChunkReading } from "../contract/tool-stream.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";
@@ -130,7 +130,7 @@ export class CallRunner {
   /** Runs one call. Never throws and never rejects: every failure is a ToolResult. */
   async run(
     toolCall: ToolCall,
-    context: ToolContext | undefined,
+    context: CallContext | undefined,
     timeoutMs: number | undefined,
     { flight, parent, stream, accepted, issue: known }: CallOptions,
   ): Promise<ToolResult> {
@@ -263,7 +263,7 @@ export class CallRunner {
   #accept(
     accepted: TrackedCall | undefined,
     { callId, toolName, started }: ResultMetadata,
-    { tenantId, sessionId }: ToolContext & { readonly tenantId: string },
+    { tenantId, sessionId }: CallContext & { readonly tenantId: string },
     parent: CallChain | undefined,
   ): TrackedCall {
     if (accepted === undefined) {
@@ -354,7 +354,7 @@ export class CallRunner {
   }
 
   /** Queries the tool providers that may have a tool of an unknown name, within the call's timeout. */
-  async #discover(toolName: string, tenantId: string, context: ToolContext, options: FindOptions): Promise<void> {
+  async #discover(toolName: string, tenantId: string, context: CallContext, options: FindOptions): Promise<void> {
     const providers = this.#discoveries.listWith(toolName, tenantId);
     if (providers.length === 0) return;
     const { admittedAt, timeoutMs, tracked } = options;

@@ -5,7 +5,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
-import type { ToolContext } from "../contract/tool-call.ts";
+import type { CallContext } from "../contract/tool-call.ts";
 import type { Executor } from "../executors/executor.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import type { ArgumentOptions } from "../pipeline/coercion.ts";
@@ -23,7 +23,7 @@ export interface ToolVersions {
    * Returns the version that a call runs: the one that it names, the one of its session, or a random one by weight.
    * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "not_found"`) for an unknown version, or if no version has a weight
    */
-  choose(toolName: string, context: Pick<ToolContext, "toolVersion" | "sessionId">): string;
+  choose(toolName: string, context: Pick<CallContext, "toolVersion" | "sessionId">): string;
 }
 
 /** A registered tool, ready to be called. */

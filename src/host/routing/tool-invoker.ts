@@ -6,7 +6,7 @@ import * as z from "zod";
 import { ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import type { ToolCall, ToolContext, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
 import { type ResultMetadata, toFailure } from "../pipeline/normalize.ts";
 import { readExplicitContext } from "../pipeline/read-context.ts";
 import { checkKeys, describe, invalid, readFields } from "../pipeline/read-fields.ts";
@@ -21,7 +21,7 @@ import { ToolRouter } from "./tool-router.ts";
 export const MAX_CONCURRENT_TOOLS = 10;
 
 /** Context of all calls of a batch, and how many of them run at the same time. */
-export interface BatchContext extends ToolContext {
+export interface BatchContext extends CallContext {
   /** Number of calls of this batch that run at the same time, 1 to 10. @default 4 */
   readonly maxConcurrency?: number | undefined;
 }
@@ -57,7 +57,7 @@ interface Reading {
   readonly asked:
     | {
         readonly toolCall: ToolCall;
-        readonly context: ToolContext;
+        readonly context: CallContext;
         readonly timeoutMs: number | undefined;
         /** Tenant whose concurrency limit applies. */
         readonly tenantId: string;
@@ -298,7 +298,7 @@ const FIELDS = ["id", "toolName", "arguments", "argumentsText", "timeoutMs", "co
 const EXPECTED = "an object { toolName, arguments, id?, timeoutMs?, context? }";
 
 /** Reads each field of an invocation once. The router parses their values. */
-function readInvocation(value: unknown, around: ToolContext, tenancy: Tenancy | undefined): Reading {
+function readInvocation(value: unknown, around: CallContext, tenancy: Tenancy | undefined): Reading {
   const started = performance.now();
   try {
     if (!isPlainObject(value)) throw invalid("invocation", EXPECTED, describe(value));
@@ -321,7 +321,7 @@ function readInvocation(value: unknown, around: ToolContext, tenancy: Tenancy | 
 /** Reads the tenant of a malformed invocation. Without a valid context there is none. */
 function readMalformed(
   value: unknown,
-  around: ToolContext,
+  around: CallContext,
   tenancy: Tenancy | undefined,
   issue: ToolError,
 ): Reading["asked"] {
@@ -336,13 +336,13 @@ function readMalformed(
 }
 
 /** @throws {ToolError} PARAM_INVALID for an invocation whose tenant differs from that of its batch */
-function merge(around: ToolContext, own: ToolContext): ToolContext {
+function merge(around: CallContext, own: CallContext): CallContext {
   const { tenantId, signal, timeoutMs } = around;
   if (tenantId !== undefined && own.tenantId !== undefined && own.tenantId !== tenantId) {
     throw invalid("invocation.context.tenantId", "the tenant of the batch", "another tenant");
   }
   const defined = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
-  const merged: ToolContext = { ...around, ...defined };
+  const merged: CallContext = { ...around, ...defined };
   const lowestMs = Math.min(timeoutMs ?? Number.POSITIVE_INFINITY, own.timeoutMs ?? Number.POSITIVE_INFINITY);
   return {
     ...merged,

@@ -1,7 +1,7 @@
 // A release: several versions of a tool under one name. Chooses the version that a call runs.
 import { createHash } from "node:crypto";
 import { unavailable } from "../../sandbox/contract/errors.ts";
-import type { ToolContext } from "../contract/tool-call.ts";
+import type { CallContext } from "../contract/tool-call.ts";
 import type { RegisteredTool, ToolVersions } from "./registry.ts";
 
 /** A version of a tool with its share of the calls. */
@@ -57,7 +57,7 @@ export class ToolRelease implements ToolVersions {
     return this.#byName.get(version);
   }
 
-  choose(toolName: string, { toolVersion, sessionId }: Pick<ToolContext, "toolVersion" | "sessionId">): string {
+  choose(toolName: string, { toolVersion, sessionId }: Pick<CallContext, "toolVersion" | "sessionId">): string {
     if (toolVersion !== undefined) {
       if (this.#byName.has(toolVersion)) return toolVersion;
       throw noSuchVersion(toolName, toolVersion);
@@ -90,7 +90,7 @@ export function versionOf(tool: RegisteredTool | undefined, version: string | un
  * Returns the context with the version that the call runs. A version is chosen once for each call.
  * @throws {ToolError} TOOL_UNAVAILABLE if the call names a version that the tool does not have
  */
-export function withVersion<Context extends ToolContext>(
+export function withVersion<Context extends CallContext>(
   context: Context,
   toolName: string,
   tool: RegisteredTool | undefined,

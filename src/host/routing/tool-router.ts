@@ -6,7 +6,7 @@ import { LIMITS, type Limits, type PartialLimits } from "../../sandbox/contract/
 import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
-import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolResult } from "../contract/tool-call.ts";
 import { createToolStream, type ToolStream } from "../contract/tool-stream.ts";
 import type { Executor } from "../executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "../executors/host-function.ts";
@@ -423,7 +423,7 @@ export class ToolRouter implements AsyncDisposable {
    * a Map), fails with PARAM_INVALID; so does a context without `tenantId` with `tenancy: "multi"`, and one with it otherwise.
    * @param timeoutMs wall time in ms, 1 to 300,000; the lowest limit of host, tool, context and this parameter applies
    */
-  execute(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> {
+  execute(toolCall: ToolCall, context?: CallContext, timeoutMs?: number): Promise<ToolResult> {
     return this.#track((flight) => this.#runner.run(toolCall, context, timeoutMs, { flight }));
   }
 
@@ -443,7 +443,7 @@ export class ToolRouter implements AsyncDisposable {
    */
   executeAccepted(
     toolCall: ToolCall,
-    context: ToolContext,
+    context: CallContext,
     timeoutMs: number | undefined,
     accepted: TrackedCall | undefined,
     issue?: ToolError,
@@ -458,7 +458,7 @@ export class ToolRouter implements AsyncDisposable {
    * The tool pauses while too many of its chunks are unread. Leaving the loop early (`break`) cancels the call and waits until it has ended.
    * The stream of a tool that yields nothing has its result only.
    */
-  stream(toolCall: ToolCall, context?: ToolContext, timeoutMs?: number): ToolStream {
+  stream(toolCall: ToolCall, context?: CallContext, timeoutMs?: number): ToolStream {
     return createToolStream((chunks, stop) =>
       this.#track((flight) => this.#runner.run(toolCall, context, timeoutMs, { flight, stream: { chunks, stop } })),
     );

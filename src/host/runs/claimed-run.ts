@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { canElicit } from "../contract/client-requests.ts";
-import type { ToolCall, ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
 import type { TenantStates } from "../tenants/tenant-states.ts";
@@ -42,7 +42,7 @@ export interface RunHost {
   readonly runScope?: RunScope | undefined;
   /** Stores whose runs are deleted with their tenant. Default: the host deletes them itself. */
   readonly runStores?: RunStores | undefined;
-  execute(toolCall: ToolCall, context?: ToolContext): Promise<ToolResult>;
+  execute(toolCall: ToolCall, context?: CallContext): Promise<ToolResult>;
 }
 
 /** Attempts of one claim that ended because their worker process was lost. */

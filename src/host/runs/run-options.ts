@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { CallClient } from "../contract/client-requests.ts";
-import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../contract/tool-call.ts";
 import type { RunRecord, RunStore } from "./run-store.ts";
 
 /** Options of {@link createRuns}. */
@@ -76,7 +76,7 @@ export interface RunStarter {
 
 /** Context of an attempt. `callId`: id of the call that it is. Default: the id of the run. */
 export type RunContext = Pick<
-  ToolContext,
+  CallContext,
   "nestedCalls" | "onLog" | "timeline" | "logSourceLocations" | "client" | "sessionId"
 > & {
   readonly callId?: string | undefined;

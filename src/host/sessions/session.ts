@@ -4,7 +4,7 @@
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
-import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../contract/tool-call.ts";
 import { toTextWithBytes } from "../contract/tool-value.ts";
 import type { Execution } from "../executors/execution.ts";
 import type { Executor } from "../executors/executor.ts";
@@ -24,7 +24,7 @@ import type { SessionInfo, SessionState } from "./session-state.ts";
 
 /** Options of {@link Session.run}: the context of the call, and its input. */
 export interface SessionRunOptions
-  extends Omit<ToolContext, "tenantId" | "deterministic" | "record" | "replay" | "sessionId"> {
+  extends Omit<CallContext, "tenantId" | "deterministic" | "record" | "replay" | "sessionId"> {
   /** JSON value that the code reads as `input`; it may contain bytes. If omitted, `input` keeps its previous value. */
   readonly input?: unknown;
 }

@@ -12,7 +12,7 @@ import { createCapabilityStub, type StubInput } from "../capabilities/stubs.ts";
 import type { GloveboxOptions } from "../config/glovebox-options.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { CAPABILITY_RULE, isCapability } from "../config/options.ts";
-import type { ToolContext, ToolResult } from "../contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../contract/tool-call.ts";
 import { createGlovebox } from "../glovebox/create-glovebox.ts";
 import type { Glovebox } from "../glovebox/glovebox.ts";
 import { parseRecording } from "../recording/recording.ts";
@@ -53,11 +53,11 @@ export interface OpenedTool extends AsyncDisposable {
   /** The tool's Glovebox, for example to add tools that it calls. */
   readonly glovebox: Glovebox;
   /** Calls the tool. Always resolves. */
-  call(input?: unknown, context?: ToolContext): Promise<ToolResult>;
+  call(input?: unknown, context?: CallContext): Promise<ToolResult>;
   /** Returns the output of a call that must succeed. `Output` is not checked. @throws {Error} with the text of the failure */
-  output<Output = unknown>(input?: unknown, context?: ToolContext): Promise<Output>;
+  output<Output = unknown>(input?: unknown, context?: CallContext): Promise<Output>;
   /** Returns `CODE: message`, details and stack of a call that must fail. @throws {Error} if it succeeds */
-  failure(input?: unknown, context?: ToolContext): Promise<string>;
+  failure(input?: unknown, context?: CallContext): Promise<string>;
   /**
    * Replays a recorded call on this tool, whatever tenant and version it was recorded with. No capability is called.
    * @throws {ToolError} as `glovebox.replay` does
@@ -143,14 +143,14 @@ function createOpenedTool(box: Glovebox, definition: ToolDefinition, scope: Tena
   const call: OpenedTool["call"] = (input = {}, context = {}) => {
     calls += 1;
     // Spreading a promise into another object would silently drop it.
-    const given = isPlainObject(context) ? mergeDefined(scope, context as ToolContext) : context;
+    const given = isPlainObject(context) ? mergeDefined(scope, context as CallContext) : context;
     return box.execute({ id: `call-${calls}`, toolName: definition.name, arguments: input }, given);
   };
   const tool: OpenedTool = {
     definition,
     glovebox: box,
     call,
-    async output<Output>(input?: unknown, context?: ToolContext) {
+    async output<Output>(input?: unknown, context?: CallContext) {
       const result = await call(input, context);
       if (!result.success) throw new Error(describeFailure(result.error));
       return result.output as Output;

@@ -7,25 +7,13 @@ import type { PartialLimits } from "./limits.ts";
 import { PartialLimitsSchema } from "./partial-limits.ts";
 import { plainObject, strictObject } from "./plain-object.ts";
 import { MAX_MISNAMED } from "./schema-names.ts";
+import type { ToolAnnotations } from "./tool-annotations.ts";
 import { ToolNameSchema } from "./tool-name.ts";
 
 /** A JSON Schema (2020-12) as an object. The boolean schemas `true` and `false` are not accepted as a tool's whole schema. */
 export type JsonSchema = { readonly [keyword: string]: JsonValue };
 const JsonSchemaSchema = z.record(z.string(), z.json()) as unknown as z.ZodType<JsonSchema>;
 
-/** MCP's ToolAnnotations: hints only. No security decision relies on them. */
-export interface ToolAnnotations {
-  /** Name for people. */
-  readonly title?: string | undefined;
-  /** The tool changes nothing. */
-  readonly readOnlyHint?: boolean | undefined;
-  /** The tool may delete or overwrite something. */
-  readonly destructiveHint?: boolean | undefined;
-  /** A repeated call with the same input has no further effect. */
-  readonly idempotentHint?: boolean | undefined;
-  /** The tool reaches systems outside of the host, such as the web. */
-  readonly openWorldHint?: boolean | undefined;
-}
 export const ToolAnnotationsSchema: z.ZodType<ToolAnnotations, ToolAnnotations> = strictObject({
   title: z.string().max(256).optional(),
   readOnlyHint: z.boolean().optional(),

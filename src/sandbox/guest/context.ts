@@ -126,7 +126,7 @@ function defineMember(ctx: object, name: string, header: InvokeHeader, ask: Ask)
   });
 }
 
-export interface CallContext {
+export interface ContextHandle {
   readonly ctx: ToolContext;
   /** Aborts `ctx.signal`, or makes it aborted when the tool first reads it. */
   end(): void;
@@ -141,7 +141,7 @@ const abortChunk = (): AbortChunk => usePlatformModule("abort") as unknown as Ab
 
 let sharedLog: ToolContext["log"] | undefined;
 
-export function createCallContext(header: InvokeHeader, callId: string, tenantId: string): CallContext {
+export function createContextHandle(header: InvokeHeader, callId: string, tenantId: string): ContextHandle {
   const { serial } = callState;
   sharedLog ??= makeLog();
   let signal: object | undefined;

@@ -5,7 +5,7 @@ import type { GuestOutcome, InvokeHeader } from "../protocol/guest-messages.ts";
 import { forgetPending } from "./bridge.ts";
 import { fromTextWithBytes, type PackedBytes } from "./bytes-text.ts";
 import { beginCall, callState } from "./call-state.ts";
-import { type CallContext, createCallContext, reportRollback } from "./context.ts";
+import { type ContextHandle, createContextHandle, reportRollback } from "./context.ts";
 import { describeValue, toGuestError, truncateText } from "./error-text.ts";
 import { post, postWithBytes } from "./host.ts";
 import { type Serialized, serialize, sizeOf } from "./json-output.ts";
@@ -241,7 +241,7 @@ export function isStream(value: unknown): value is object {
 async function run(
   { outputBytes }: InvokeHeader,
   { inputText, inputBytes, isStreamed }: Invocation,
-  context: CallContext,
+  context: ContextHandle,
   ending: Ending,
 ): Promise<void> {
   const end = (outcome: GuestOutcome, text: string): void => {
@@ -322,7 +322,7 @@ async function warmUp(newHeader: string): Promise<boolean> {
   const loaded = tool;
   tool = WARM_UP_TOOL;
   beginCall(header);
-  const context = createCallContext(header, "", "");
+  const context = createContextHandle(header, "", "");
   const ending = newEnding();
   await secure(run(header, PLAIN, context, ending));
   callState.active = false;
@@ -364,7 +364,7 @@ export async function invoke(
   beginCall(header);
   const isContinued = header.isContinued === true;
   if (isContinued) resumeTimers();
-  const context = createCallContext(header, callId, tenantId);
+  const context = createContextHandle(header, callId, tenantId);
   const ending = newEnding();
   await secure(run(header, { inputText, inputBytes, isStreamed }, context, ending));
   if (isRollingBack) return;

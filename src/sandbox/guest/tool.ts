@@ -10,6 +10,7 @@ import type {
   TextPart,
 } from "../contract/content.ts";
 
+import type { ToolAnnotations } from "../contract/tool-annotations.ts";
 import type { OwnCapabilities, ToolContext } from "./tool-context.ts";
 import type { InputOf, OutputOf, ToolSchema } from "./tool-schema.ts";
 
@@ -22,6 +23,7 @@ export type {
   ResourcePart,
   TextPart,
 } from "../contract/content.ts";
+export type { ToolAnnotations } from "../contract/tool-annotations.ts";
 export type {
   LogCall,
   OwnCapabilities,
@@ -59,20 +61,6 @@ export interface ToolLimits {
   readonly memoryMiB?: number;
   /** Largest output in bytes of JSON. */
   readonly outputBytes?: number;
-}
-
-/** Hints about a tool's effects, as in MCP. They are the author's claim, and no security decision relies on them. */
-export interface ToolAnnotations {
-  /** Name for people. */
-  readonly title?: string;
-  /** The tool changes nothing. */
-  readonly readOnlyHint?: boolean;
-  /** The tool may delete or overwrite something. */
-  readonly destructiveHint?: boolean;
-  /** A repeated call with the same input has no further effect. */
-  readonly idempotentHint?: boolean;
-  /** The tool reaches systems outside of the host, such as the web. */
-  readonly openWorldHint?: boolean;
 }
 
 /** Key under which {@link content} stores its parts. Registered with `Symbol.for` (CONTENT_KEY), so that it is the same in all bundles. */

@@ -1,6 +1,6 @@
 // Follows calls that wait for an approval, for the clients that wait for their results.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ToolContext, ToolResult } from "../../host/index.ts";
+import type { CallContext, ToolResult } from "../../host/index.ts";
 import { pendingError } from "../approvals/approval-service.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { markDelivered } from "../records/approvals.ts";
@@ -40,7 +40,7 @@ export class AwaitedCalls {
   }
 
   /** Waits until a call was decided about and has ended, but not longer than clients wait. */
-  async awaitResult(call: CallRow, context: ToolContext, { tenant }: CallCaller): Promise<ToolResult> {
+  async awaitResult(call: CallRow, context: CallContext, { tenant }: CallCaller): Promise<ToolResult> {
     const { db } = this.#parts.database;
     const approvalId = call.approval_id ?? "";
     const own = Promise.withResolvers<ToolResult>();

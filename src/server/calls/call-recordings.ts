@@ -1,5 +1,5 @@
 // Decides which calls are recorded, by their tenant's policy, and keeps a recording until the record of its call is stored.
-import { type CallRecording, matchesName, redactRecording, type ToolContext } from "../../host/index.ts";
+import { type CallContext, type CallRecording, matchesName, redactRecording } from "../../host/index.ts";
 import type { CallRow } from "../records/calls.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 
@@ -14,7 +14,7 @@ export class CallRecordings {
   contextOf(
     { id, tool_name: toolName, session_id: sessionId }: Pick<CallRow, "id" | "tool_name" | "session_id">,
     { policy: { recording } }: Pick<TenantRecord, "policy">,
-  ): Pick<ToolContext, "record"> {
+  ): Pick<CallContext, "record"> {
     if (recording === undefined || sessionId !== null) return {};
     if (!recording.tools.some((pattern) => matchesName(pattern, toolName))) return {};
     // A rate of 1 records every call, because random numbers are below 1.

@@ -1,11 +1,11 @@
 // Runs calls in the Glovebox, with what the server adds: live logs, records of nested calls, recordings, metrics, and the call's own record.
 import {
+  type CallContext,
   type Glovebox,
   type LogEntry,
   type Progress,
   type StreamItem,
   type ToolCall,
-  type ToolContext,
   ToolError,
   type ToolResult,
   toHttpStatus,
@@ -132,13 +132,13 @@ export class CallRunner {
   /** Runs a call that came with a context of its own. @param host runs it. Default: the Glovebox */
   async executeForeign(
     row: CallRow,
-    { toolCall, context }: { readonly toolCall: ToolCall; readonly context: ToolContext },
+    { toolCall, context }: { readonly toolCall: ToolCall; readonly context: CallContext },
     caller: CallCaller,
     pins: Pins,
     host: Pick<Glovebox, "execute"> = this.#parts.box,
   ): Promise<ToolResult> {
     const tenantId = caller.tenant.id;
-    const run = (added: ToolContext): Promise<ToolResult> =>
+    const run = (added: CallContext): Promise<ToolResult> =>
       host.execute(toolCall, { ...context, tenantId, timeline: true, logSourceLocations: true, ...added });
     return await this.#observe(row, caller, pins, run, context.onLog);
   }
@@ -152,7 +152,7 @@ export class CallRunner {
   ): Promise<ToolResult> {
     const { onLog, onProgress, onChunk } = sink;
     const call = { id: row.id, toolName: request.toolName, arguments: request.input ?? {} };
-    const run = async (added: ToolContext): Promise<ToolResult> => {
+    const run = async (added: CallContext): Promise<ToolResult> => {
       const context = { ...toContext(request, caller.tenant.id), signal: caller.signal, ...added, onProgress };
       let result: ToolResult | undefined;
       for await (const item of this.#parts.box.stream(call, context) as AsyncIterable<StreamItem>) {
@@ -169,7 +169,7 @@ export class CallRunner {
     row: CallRow,
     { tenant, keyId, signal }: CallCaller,
     pins: Pins,
-    run: (added: ToolContext) => Promise<ToolResult>,
+    run: (added: CallContext) => Promise<ToolResult>,
     onLog?: ((entry: LogEntry) => void) | undefined,
   ): Promise<ToolResult> {
     const nested = this.nestedCallsOf(tenant, keyId);

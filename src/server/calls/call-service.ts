@@ -1,9 +1,9 @@
 // Runs the calls of the API: at once, streamed, or later from the queue. Each accepted call gets one record with one final state.
 import {
+  type CallContext,
   type Glovebox,
   LIMITS,
   type ToolCall,
-  type ToolContext,
   ToolError,
   type ToolResult,
 } from "../../host/index.ts";
@@ -143,7 +143,7 @@ export class CallService implements AsyncDisposable {
   }
 
   /** Runs a call that came over MCP, and adds its record to the journal. Never rejects. */
-  async runForeign(toolCall: ToolCall, context: ToolContext, caller: CallCaller): Promise<ToolResult> {
+  async runForeign(toolCall: ToolCall, context: CallContext, caller: CallCaller): Promise<ToolResult> {
     const { toolName } = toolCall;
     const request = { toolName, input: toolCall.arguments ?? toolCall.argumentsText, sessionId: context.sessionId };
     const row = toNewRow(request, this.#keysOf(caller), "sync");
@@ -174,7 +174,7 @@ export class CallService implements AsyncDisposable {
   async runOn(
     host: Pick<Glovebox, "execute">,
     toolCall: ToolCall,
-    context: ToolContext,
+    context: CallContext,
     caller: CallCaller,
   ): Promise<ToolResult> {
     const { toolName } = toolCall;

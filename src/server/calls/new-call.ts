@@ -1,6 +1,6 @@
 // Creates the rows of new calls, and the context in which the library runs them.
 import { createHash } from "node:crypto";
-import type { CallInfo, NestedCallStart, ToolContext } from "../../host/index.ts";
+import type { CallContext, CallInfo, NestedCallStart } from "../../host/index.ts";
 import { createId } from "../ids.ts";
 import { rootOf } from "../records/call-list.ts";
 import type { CallRow } from "../records/calls.ts";
@@ -65,7 +65,7 @@ export function runningRow({ callId, toolName, startedAt }: CallInfo, tenantId: 
 export const toContext = (
   { sessionId, timeoutMs }: Pick<CallRequest, "sessionId" | "timeoutMs">,
   tenantId: string,
-): ToolContext & { readonly tenantId: string } => ({
+): CallContext & { readonly tenantId: string } => ({
   tenantId,
   timeline: true,
   logSourceLocations: true,

@@ -4,7 +4,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type CodeHost, createHostedCodeMode, RUN_CODE } from "../../host/code-mode/hosted-code.ts";
 import { type CodeMode, TypeChecker } from "../../host/code-mode/index.ts";
-import { type ToolCall, type ToolContext, ToolError, type ToolResult, unavailable } from "../../host/index.ts";
+import { type CallContext, type ToolCall, ToolError, type ToolResult, unavailable } from "../../host/index.ts";
 import { createMcpHandler, type McpHandler, type McpHost } from "../../host/mcp/server/index.ts";
 import type { CallCaller } from "../calls/call-request.ts";
 import { tenantDeletedError } from "../calls/call-results.ts";
@@ -47,7 +47,7 @@ export class TenantCodeMode implements AsyncDisposable {
   }
 
   /** Makes an attempt of a durable run of code. Its tenant's tools must be registered. */
-  async execute(call: ToolCall, context: ToolContext): Promise<ToolResult> {
+  async execute(call: ToolCall, context: CallContext): Promise<ToolResult> {
     return await this.#use(context.tenantId ?? "", ({ codeMode }) => codeMode.execute(call, context));
   }
 
@@ -76,7 +76,7 @@ export class TenantCodeMode implements AsyncDisposable {
       },
       this.#toHosted(tenantId),
     );
-    const recorded = { execute: (call: ToolCall, context?: ToolContext) => this.#execute(codeMode, call, context) };
+    const recorded = { execute: (call: ToolCall, context?: CallContext) => this.#execute(codeMode, call, context) };
     const host: McpHost = {
       router: codeMode.router,
       listTools: (scope) => codeMode.listTools(scope),
@@ -98,7 +98,7 @@ export class TenantCodeMode implements AsyncDisposable {
   }
 
   /** Runs a tool that runs no code. */
-  async #execute(codeMode: CodeMode, call: ToolCall, context?: ToolContext): Promise<ToolResult> {
+  async #execute(codeMode: CodeMode, call: ToolCall, context?: CallContext): Promise<ToolResult> {
     this.#callersOf.set(call.id, this.#caller());
     try {
       return await codeMode.execute(call, context);

@@ -1,7 +1,7 @@
 // Runs the code that comes over MCP as durable runs: run_code starts one, and get_run looks it up. A key finds the runs that it has started, and no
 // others.
 import { noSuchRun, RUN_CODE, toFailedOutput, toOpenOutput } from "../../host/code-mode/hosted-code.ts";
-import type { JsonValue, RunWait, ToolCall, ToolContext, ToolResult } from "../../host/index.ts";
+import type { CallContext, JsonValue, RunWait, ToolCall, ToolResult } from "../../host/index.ts";
 import { type CallCaller, keyActorOf } from "../calls/call-request.ts";
 import { toFailedResult } from "../calls/call-results.ts";
 import type { CallService } from "../calls/call-service.ts";
@@ -36,7 +36,7 @@ export class TenantCodeRuns {
   }
 
   /** Starts a run, and returns its result if it ends without a wait, otherwise its id. Never rejects. */
-  async run(toolCall: ToolCall, context: ToolContext, caller: CallCaller): Promise<ToolResult> {
+  async run(toolCall: ToolCall, context: CallContext, caller: CallCaller): Promise<ToolResult> {
     const { runs, calls, onError } = this.#parts;
     const { client, signal, onLog } = context;
     // As long as the client waits for the response, it answers the questions of the code, and of the tools that the code calls. An approval is

@@ -2,6 +2,7 @@
 // gone. A run stays on the version with which it began. When it has ended it becomes a call, with the same id.
 import { createHash } from "node:crypto";
 import {
+  type CallContext,
   createRuns,
   type Glovebox,
   type LogListener,
@@ -13,7 +14,6 @@ import {
   type Runs,
   type TenantRunLimits,
   type ToolCall,
-  type ToolContext,
   ToolError,
   type ToolResult,
   unavailable,
@@ -82,7 +82,7 @@ export interface RunServiceParts {
   readonly calls: CallService;
   readonly slots: ClusterSlots;
   /** Runs code of the tenant in the context: the tool `run_code` of its code mode. */
-  readonly executeCode: (call: ToolCall, context: ToolContext) => Promise<ToolResult>;
+  readonly executeCode: (call: ToolCall, context: CallContext) => Promise<ToolResult>;
   readonly onError: (error: unknown) => void;
 }
 
@@ -266,8 +266,8 @@ export class RunService implements AsyncDisposable {
   /** Runs an attempt within the tenant's limit of concurrent calls. */
   async #execute(
     call: ToolCall,
-    context: ToolContext = {},
-    run: (call: ToolCall, context: ToolContext) => Promise<ToolResult>,
+    context: CallContext = {},
+    run: (call: ToolCall, context: CallContext) => Promise<ToolResult>,
   ): Promise<ToolResult> {
     const { slots, onError } = this.#parts;
     const tenant = await this.#tenantOf(context.tenantId ?? "");

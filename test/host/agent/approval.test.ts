@@ -21,7 +21,7 @@ import {
 } from "../../../src/host/agent/index.ts";
 import { createToolFailureMessage } from "../../../src/host/contract/failure-message.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
-import type { ToolAnnotations } from "../../../src/sandbox/contract/definition.ts";
+import type { ToolAnnotations } from "../../../src/sandbox/contract/tool-annotations.ts";
 import { failureOf } from "../../support/host-zone.ts";
 import { call, says, scriptModel } from "../../support/scripted-model.ts";
 

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CallClient } from "../../../src/host/contract/client-requests.ts";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {
   CALLBACK_ERROR_MESSAGE,
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => box.close());
 
-const run = (args: object, context: ToolContext, toolName = "asker"): Promise<ToolResult> =>
+const run = (args: object, context: CallContext, toolName = "asker"): Promise<ToolResult> =>
   box.execute({ id: "c1", toolName, arguments: args }, context);
 const form = { what: "elicit", request: { message: "Which size?", requestedSchema: FORM } };
 

@@ -5,7 +5,7 @@ import * as z from "zod";
 import { CapabilityBroker } from "../../../src/host/capabilities/broker.ts";
 import { CallScope } from "../../../src/host/capabilities/call-scope.ts";
 import { type CapabilityContext, defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { Redactor } from "../../../src/host/observability/redaction/call-redactor.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
@@ -100,7 +100,7 @@ beforeAll(async () => {
 });
 afterAll(() => box.close());
 
-const run = (toolName: string, step: string, input?: unknown, context?: ToolContext): Promise<ToolResult> =>
+const run = (toolName: string, step: string, input?: unknown, context?: CallContext): Promise<ToolResult> =>
   box.execute({ id: "c1", toolName, arguments: { step, input } }, context);
 
 describe("defineCapability()", () => {

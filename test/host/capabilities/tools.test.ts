@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
-import type { NestedCallStart, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, NestedCallStart, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { type JsonValue, ToolError } from "../../../src/sandbox/contract/errors.ts";
@@ -56,7 +56,7 @@ const add = (
   limits: PartialLimits = {},
   tenantId = "acme",
 ) => box.addTool({ name, source, overrides: { capabilities: { tools }, limits } }, { tenantId });
-const run = (box: Glovebox, toolName: string, args: unknown, context: ToolContext = {}): Promise<ToolResult> =>
+const run = (box: Glovebox, toolName: string, args: unknown, context: CallContext = {}): Promise<ToolResult> =>
   box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
 
 let box: Glovebox;

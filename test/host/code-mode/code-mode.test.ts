@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type CodeMode, createCodeMode, TypeChecker } from "../../../src/host/code-mode/index.ts";
 import type { CodeModeOptions } from "../../../src/host/code-mode/options.ts";
 import type { RunOutput } from "../../../src/host/code-mode/run-result.ts";
-import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, errorOf, expectPublishable, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 
@@ -75,7 +75,7 @@ afterAll(async () => {
 const open = (options: CodeModeOptions = {}): CodeMode =>
   createCodeMode(box, { tenantId: "acme", typeChecker: checker, ...options });
 
-async function run(codeMode: CodeMode, code: string, more: object = {}, context: ToolContext = {}): Promise<RunOutput> {
+async function run(codeMode: CodeMode, code: string, more: object = {}, context: CallContext = {}): Promise<RunOutput> {
   const call = { id: "run", toolName: "run_code", arguments: { code, ...more } };
   const output = outputOf(await codeMode.execute(call, { tenantId: "acme", ...context }));
   expectPublishable(output);

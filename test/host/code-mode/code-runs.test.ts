@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHostedCodeMode } from "../../../src/host/code-mode/hosted-code.ts";
 import { type CodeMode, createCodeMode } from "../../../src/host/code-mode/index.ts";
 import type { RunOutput } from "../../../src/host/code-mode/run-result.ts";
-import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { createMcpHandler } from "../../../src/host/mcp/server/index.ts";
 import { createRuns } from "../../../src/host/runs/runs.ts";
@@ -44,7 +44,7 @@ const open = (store: CrashingStore, more: object = {}): CodeMode =>
     ...more,
   });
 
-async function call(codeMode: CodeMode, toolName: string, args: object, context: ToolContext = {}): Promise<RunOutput> {
+async function call(codeMode: CodeMode, toolName: string, args: object, context: CallContext = {}): Promise<RunOutput> {
   return outputOf(await codeMode.execute({ id: "c", toolName, arguments: args }, context)) as never;
 }
 

@@ -1,6 +1,6 @@
 // Functions that a host passes to a ToolRouter: none of them can open a door, crash the host or hold up a call.
 
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import { ToolRouter, type ToolRouterOptions } from "../../../src/host/routing/tool-router.ts";
 import {
@@ -16,7 +16,7 @@ const TIMEOUT_MS = 5_000;
 
 interface Setting {
   readonly options?: ToolRouterOptions;
-  readonly context?: ToolContext;
+  readonly context?: CallContext;
   readonly handler?: Callback;
 }
 

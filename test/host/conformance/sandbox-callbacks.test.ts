@@ -6,7 +6,7 @@ import { afterAll, beforeAll } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { MemoryKvStore } from "../../../src/host/capabilities/kv/kv-memory.ts";
 import type { CallClient } from "../../../src/host/contract/client-requests.ts";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {
   ANY_ANSWER,
@@ -143,7 +143,7 @@ const REQUESTS: { readonly [what: string]: string } = {
   roots: "",
 };
 
-const execute = (toolName: string, context: ToolContext = {}): Promise<ToolResult> =>
+const execute = (toolName: string, context: CallContext = {}): Promise<ToolResult> =>
   glovebox.execute({ id: "c1", toolName, arguments: { url: `http://host.test:${port}/` } }, context);
 
 /** Runs a call with a callback; one that hangs is called again with more time until the callback has been reached. */
@@ -181,7 +181,7 @@ const filling =
     return isOk(result) ? "ok" : "denied";
   };
 const inContext =
-  (toolName: string, contextOf: (callback: Callback, timeoutMs: number) => ToolContext) =>
+  (toolName: string, contextOf: (callback: Callback, timeoutMs: number) => CallContext) =>
   async (callback: Callback): Promise<Outcome> => {
     const run = (reached: Callback, timeoutMs: number) =>
       execute(toolName, { timeoutMs, ...contextOf(reached, timeoutMs) });

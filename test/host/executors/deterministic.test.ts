@@ -1,10 +1,10 @@
 // Deterministic calls: the same seed, input and host answers give the same output, byte for byte.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
-type Deterministic = ToolContext["deterministic"];
+type Deterministic = CallContext["deterministic"];
 
 /** Reads everything that could differ, including at its top level. */
 const SOURCE = `
@@ -151,7 +151,7 @@ describe("context.deterministic", () => {
     [".now", { seed: "a", now: 1e15 }],
     [".now", { seed: "a", now: new Date() }],
   ])("is rejected at %s: %j", async ([where, deterministic]) => {
-    const context = { deterministic } as unknown as ToolContext;
+    const context = { deterministic } as unknown as CallContext;
     const error = errorOf(await box.execute({ id: "c", toolName: "fresh", arguments: { step: "state" } }, context));
     expect(error.code).toBe("PARAM_INVALID");
     expect(error.message).toMatch(new RegExp(`^context\\.deterministic${where.replace(".", "\\.")}: expected`));

@@ -1,7 +1,7 @@
 // Engine features and the coarse clock through the public API: how a host grants them, and what a tool observes.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ENGINE_FEATURE_NAMES } from "../../../src/sandbox/contract/engine-features.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => box.close());
 
-const run = (toolName: string, args: JsonValue = {}, context: ToolContext = {}): Promise<ToolResult> =>
+const run = (toolName: string, args: JsonValue = {}, context: CallContext = {}): Promise<ToolResult> =>
   box.execute({ id: "c1", toolName, arguments: args }, context);
 
 describe("an engine feature", () => {

@@ -1,7 +1,7 @@
 // Sandboxed tools through the public API: outputs, errors with the author's own lines, logs, progress, usage, isolation, placement.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { LogEntry } from "../../../src/host/observability/call-log.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
@@ -60,7 +60,7 @@ export function check(city: City): City {
 });
 afterAll(() => box.close());
 
-const run = (toolName: string, args: JsonValue, context?: ToolContext): Promise<ToolResult> =>
+const run = (toolName: string, args: JsonValue, context?: CallContext): Promise<ToolResult> =>
   box.execute({ id: "c1", toolName, arguments: args }, context);
 
 describe("sandbox executor: outputs", () => {

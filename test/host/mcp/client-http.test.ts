@@ -3,7 +3,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
 import { freePort } from "../../support/free-port.ts";
@@ -33,7 +33,7 @@ async function open(answer: Answer, options: Partial<McpHttpServer> = {}): Promi
   box.mcp.addServer("up", { url: server.url, scope: "global", timeoutMs: 60_000, ...options });
 }
 
-const call = (context: ToolContext = {}, args: object = {}): Promise<ToolResult> =>
+const call = (context: CallContext = {}, args: object = {}): Promise<ToolResult> =>
   box.execute({ id: "c1", toolName: "up__t", arguments: args }, { ...ACME, ...context });
 
 const said = (text: string): object => ({ content: [{ type: "text", text }] });

@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
@@ -41,7 +41,7 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-const call = (box: Glovebox, toolName: string, context: ToolContext = {}, args: object = {}): Promise<ToolResult> =>
+const call = (box: Glovebox, toolName: string, context: CallContext = {}, args: object = {}): Promise<ToolResult> =>
   box.execute({ id: "c1", toolName, arguments: args }, context);
 
 let box: Glovebox;
@@ -263,7 +263,7 @@ describe("a request of a server", () => {
       return (await client?.elicit?.(request, { signal })) ?? { action: "decline" };
     };
     await using _up = withServer({ ...tools, timeoutMs: 8_000, onElicitation });
-    const client: ToolContext["client"] = { elicit: async () => ({ action: "accept", content: { name: "Ada" } }) };
+    const client: CallContext["client"] = { elicit: async () => ({ action: "accept", content: { name: "Ada" } }) };
     await box.listTools();
     expect(outputOf(await call(box, "up__ask", { client, timeoutMs: 8_500 }))).toBe('accept {"name":"Ada","tea":true}');
     expect(outputOf(await call(box, "up__ask", { timeoutMs: 8_500 }))).toBe("decline undefined");

@@ -3,7 +3,7 @@
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/handler.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
@@ -84,7 +84,7 @@ afterAll(async () => {
 });
 
 let calls = 0;
-function call(toolName: string, args: JsonValue = {}, context?: ToolContext): Promise<ToolResult> {
+function call(toolName: string, args: JsonValue = {}, context?: CallContext): Promise<ToolResult> {
   calls += 1;
   return box.execute({ id: `c${calls}`, toolName, arguments: args }, context);
 }

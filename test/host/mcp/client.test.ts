@@ -1,7 +1,7 @@
 // Tests the MCP client with real servers of both protocol eras, over stdio and HTTP, through the router.
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
@@ -63,7 +63,7 @@ let calls = 0;
 async function call(
   toolName: string,
   input: ToolCall["arguments"] = {},
-  context: ToolContext = {},
+  context: CallContext = {},
 ): Promise<ToolResult> {
   calls += 1;
   return await box.execute({ id: `call-${calls}`, toolName, arguments: input }, { tenantId: "zeta", ...context });

@@ -2,7 +2,7 @@
 // servers are not affected.
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpStdioServer } from "../../../src/host/mcp/client/mcp-options.ts";
 import type { McpServerStatus } from "../../../src/host/mcp/client/upstream-server.ts";
@@ -35,7 +35,7 @@ const hostile = (mode: Mode): McpStdioServer => ({
 });
 
 /** Timeout in ms of calls that the server does not answer. */
-const BRIEF: ToolContext = { timeoutMs: 1_000 };
+const BRIEF: CallContext = { timeoutMs: 1_000 };
 
 let box: Glovebox;
 beforeAll(async () => {
@@ -65,7 +65,7 @@ afterAll(async () => {
 });
 
 let calls = 0;
-function call(toolName: string, input: ToolCall["arguments"] = {}, context: ToolContext = {}): Promise<ToolResult> {
+function call(toolName: string, input: ToolCall["arguments"] = {}, context: CallContext = {}): Promise<ToolResult> {
   calls += 1;
   return box.execute({ id: `call-${calls}`, toolName, arguments: input }, context);
 }

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
 import { freePort } from "../../support/free-port.ts";
@@ -68,7 +68,7 @@ afterAll(async () => {
 });
 
 let calls = 0;
-function call(toolName: string, input: ToolCall["arguments"] = {}, context: ToolContext = {}): Promise<ToolResult> {
+function call(toolName: string, input: ToolCall["arguments"] = {}, context: CallContext = {}): Promise<ToolResult> {
   calls += 1;
   return box.execute({ id: `call-${calls}`, toolName, arguments: input }, context);
 }

@@ -2,7 +2,7 @@
 // within its own limits, and the task is ended where the call ends first.
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 import { type HttpServer, type RpcRequest, startScriptedServer } from "../../support/mcp-http.ts";
@@ -156,7 +156,7 @@ afterAll(async () => {
 });
 
 let calls = 0;
-async function attackWith(name: string, context?: ToolContext): Promise<ToolResult> {
+async function attackWith(name: string, context?: CallContext): Promise<ToolResult> {
   for (const list of [cancelled, updates, shown]) list.length = 0;
   current = name;
   calls += 1;

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { resolveLimits } from "../../../src/host/config/resolve-limits.ts";
-import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext } from "../../../src/host/contract/tool-call.ts";
 import { Clocks } from "../../../src/host/pipeline/clock.ts";
 import { prepareCall } from "../../../src/host/pipeline/prepare.ts";
 import type { ValidatedCall } from "../../../src/host/pipeline/validate.ts";
@@ -12,7 +12,7 @@ import { makeTool, type ToolParts } from "../../support/registered-tool.ts";
 
 const tenant = new TenantPolicies({}, {}).default;
 
-function validated(context: ToolContext = {}, parts: ToolParts = {}): ValidatedCall {
+function validated(context: CallContext = {}, parts: ToolParts = {}): ValidatedCall {
   return {
     callId: "c1",
     tenantId: "acme",
@@ -97,7 +97,7 @@ describe("prepareCall()", () => {
     expect(preparation.call.signal.reason).toMatchObject({ code: "TOOL_TIMEOUT", details: { timeoutMs: 100 } });
   });
 
-  test.for<[string, number | undefined, ToolContext, ToolParts, PartialLimits, number]>([
+  test.for<[string, number | undefined, CallContext, ToolParts, PartialLimits, number]>([
     ["the call's argument", 100, { timeoutMs: 200 }, { hostLimits: { timeoutMs: 300 } }, { timeoutMs: 400 }, 100],
     ["the context", 500, { timeoutMs: 200 }, { hostLimits: { timeoutMs: 300 } }, { timeoutMs: 400 }, 200],
     ["the host's limits for this tool", 500, {}, { hostLimits: { timeoutMs: 300 } }, { timeoutMs: 400 }, 300],

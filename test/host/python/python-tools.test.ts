@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
@@ -41,11 +41,11 @@ afterAll(async () => {
 });
 
 let calls = 0;
-const run = (toolName: string, args: object, context: ToolContext = {}): Promise<ToolResult> => {
+const run = (toolName: string, args: object, context: CallContext = {}): Promise<ToolResult> => {
   calls += 1;
   return box.execute({ id: `p${calls}`, toolName, arguments: args }, { tenantId: "acme", ...context });
 };
-const exec = (code: string, context: ToolContext = {}, input?: unknown): Promise<ToolResult> =>
+const exec = (code: string, context: CallContext = {}, input?: unknown): Promise<ToolResult> =>
   run("python_exec", input === undefined ? { code } : { code, input }, context);
 /** One interpreter for the calls in which only their code matters: starting one takes most of a second of CPU time. */
 const NOTEBOOK = { sessionId: "shared" } as const;

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { type CallRecording, parseRecording } from "../../../src/host/recording/recording.ts";
 import { redactRecording } from "../../../src/host/recording/redact-recording.ts";
@@ -52,7 +52,7 @@ interface Recorded {
   readonly recording: CallRecording;
 }
 
-async function record(args: unknown, source?: string, more: Partial<ToolContext> = {}): Promise<Recorded> {
+async function record(args: unknown, source?: string, more: Partial<CallContext> = {}): Promise<Recorded> {
   const toolName = await addTool(source);
   let recording: CallRecording | undefined;
   const options = { onRecording: (made: CallRecording) => (recording = made), maxBytes: more.record?.maxBytes };
@@ -306,9 +306,9 @@ describe("a recording", () => {
     const call = { id: "c", toolName, arguments: { names: [] } };
     const both = await box.execute(call, { record: record2, deterministic: { seed: "s" } });
     expect(errorOf(both).code).toBe("PARAM_INVALID");
-    const wrong = await box.execute(call, { record: { maxBytes: 5 } } as unknown as ToolContext);
+    const wrong = await box.execute(call, { record: { maxBytes: 5 } } as unknown as CallContext);
     expect(errorOf(wrong).code).toBe("PARAM_INVALID");
-    const forged = await box.execute(call, { replay: { recording: {} } } as unknown as ToolContext);
+    const forged = await box.execute(call, { replay: { recording: {} } } as unknown as CallContext);
     expect(errorOf(forged).code).toBe("PARAM_INVALID");
   });
 

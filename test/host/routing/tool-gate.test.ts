@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type Client, OpenFeature, TypedInMemoryProvider } from "@openfeature/server-sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ToolContext } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext } from "../../../src/host/contract/tool-call.ts";
 import type { FlagFunction, Flags } from "../../../src/host/routing/tool-gate.ts";
 import { ToolRouter, type ToolRouterOptions } from "../../../src/host/routing/tool-router.ts";
 import type { ToolError } from "../../../src/sandbox/contract/errors.ts";
@@ -27,7 +27,7 @@ interface Seen {
   readonly surely: readonly string[];
 }
 /** Returns the enabled tools according to each public method. */
-async function seenOf(router: ToolRouter, context: ToolContext & { tenantId?: string } = {}): Promise<Seen> {
+async function seenOf(router: ToolRouter, context: CallContext & { tenantId?: string } = {}): Promise<Seen> {
   const whose = context.tenantId === undefined ? {} : { tenantId: context.tenantId };
   const ran: string[] = [];
   for (const toolName of ["add", "sub"]) {

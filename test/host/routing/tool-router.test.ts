@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { ToolCall, ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolCall, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import { type HostToolDefinition, ToolRouter, type ToolRouterOptions } from "../../../src/host/routing/tool-router.ts";
 import { type ErrorDetails, ToolError } from "../../../src/sandbox/contract/errors.ts";
@@ -28,7 +28,7 @@ function routerOf(handler: HostFunction, definition: HostToolDefinition = {}, op
   router.register("probe", definition, handler);
   return router;
 }
-const run = (router: ToolRouter, context?: ToolContext, timeoutMs?: number, args: unknown = {}): Promise<ToolResult> =>
+const run = (router: ToolRouter, context?: CallContext, timeoutMs?: number, args: unknown = {}): Promise<ToolResult> =>
   router.execute({ id: "c1", toolName: "probe", arguments: args }, context, timeoutMs);
 
 function thrownBy(action: () => unknown): ToolError {
@@ -226,7 +226,7 @@ describe("ToolRouter.execute() with any input", () => {
     const router = routerOf(ECHO, { inputSchema: {} });
     await fc.assert(
       fc.asyncProperty(callLike, contextLike, weird, async (call, context, timeoutMs) => {
-        const result = await router.execute(call() as ToolCall, context() as ToolContext, timeoutMs() as number);
+        const result = await router.execute(call() as ToolCall, context() as CallContext, timeoutMs() as number);
         expect(typeof result.success).toBe("boolean");
         expectPublishable(result);
         if (!result.success) expect(["PARAM_INVALID", "TOOL_UNAVAILABLE"]).toContain(result.error.code);

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { createToolFailureMessage, toHttpStatus, toRetryAfterSeconds } from "../../../src/host/index.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { ToolError, unavailable } from "../../../src/sandbox/contract/errors.ts";
@@ -10,7 +10,7 @@ import { errorOf, failureOf, makeBox } from "../../support/host-zone.ts";
 
 const box = await makeBox();
 afterAll(() => box.close());
-const call = (router: Pick<ToolRouter, "execute">, toolName: string, context?: ToolContext): Promise<ToolResult> =>
+const call = (router: Pick<ToolRouter, "execute">, toolName: string, context?: CallContext): Promise<ToolResult> =>
   router.execute({ id: "c1", toolName, arguments: {} }, context);
 
 /** A failure as an HTTP client, a program and a model receive it. */

@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
 
@@ -54,7 +54,7 @@ async function openBox(options: GloveboxOptions = {}): Promise<Glovebox> {
   }
   return box;
 }
-const run = (box: Glovebox, args: object, context?: ToolContext): Promise<ToolResult> =>
+const run = (box: Glovebox, args: object, context?: CallContext): Promise<ToolResult> =>
   box.execute({ id: "c", toolName: "tool", arguments: args }, context);
 
 /** CPU time of a process's first thread, in ticks of 10 ms. */

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ProcessStarter } from "../../../src/host/workers/spawn/process-starter.ts";
 import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
@@ -29,7 +29,7 @@ async function boxOf(tools: { readonly [name: string]: string }, options: Gloveb
   await Promise.all(Object.entries(tools).map(([name, source]) => box.addTool({ name, source }, { scope: "global" })));
   return box;
 }
-const run = (box: Glovebox, toolName: string, context?: ToolContext, args: unknown = {}): Promise<ToolResult> =>
+const run = (box: Glovebox, toolName: string, context?: CallContext, args: unknown = {}): Promise<ToolResult> =>
   box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
 
 /** Whether the top level of a tool ran before its call was made, which is at `at`: the call has found a warm isolate. */

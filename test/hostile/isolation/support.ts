@@ -2,7 +2,7 @@
 import { test } from "vitest";
 import type { Capability } from "../../../src/host/capabilities/capability.ts";
 import type { Placement } from "../../../src/host/config/glovebox-options.ts";
-import type { ToolContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
@@ -14,14 +14,14 @@ import { openBox, whileNeighboursWork } from "../support.ts";
 export interface Stage {
   readonly box: Glovebox;
   /** Makes one call of the tool. Default tenant: `evil`. */
-  run(args?: JsonValue, context?: ToolContext): Promise<ToolResult>;
+  run(args?: JsonValue, context?: CallContext): Promise<ToolResult>;
   /** Makes one call and returns its output. */
-  call(args?: JsonValue, context?: ToolContext): Promise<JsonValue>;
+  call(args?: JsonValue, context?: CallContext): Promise<JsonValue>;
   /**
    * Calls until the output is not that of a first call in its isolate, and returns it: on a busy machine, a call may run in a second process
    * of its tenant, in another isolate.
    */
-  callAgain(firstOutput: JsonValue, context?: ToolContext): Promise<JsonValue>;
+  callAgain(firstOutput: JsonValue, context?: CallContext): Promise<JsonValue>;
 }
 
 export interface Play<Value> {

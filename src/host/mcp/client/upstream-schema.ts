@@ -1,8 +1,9 @@
 // Parses the definition of one tool of an upstream server, which is untrusted. Invisible characters are removed from texts, because a model
 // reads them. Schemas are checked like any untrusted schema, within lower limits, and rejected for invisible names or values.
 import * as z from "zod";
-import type { JsonSchema, ToolAnnotations } from "../../../sandbox/contract/definition.ts";
+import type { JsonSchema } from "../../../sandbox/contract/definition.ts";
 import { toToolError } from "../../../sandbox/contract/errors.ts";
+import type { ToolAnnotations } from "../../../sandbox/contract/tool-annotations.ts";
 import { compileSchema } from "../../json-schema/compile-schema.ts";
 import { hasAtMost } from "./reading/json-size.ts";
 import { toVisibleSchema } from "./text/visible-schema.ts";

@@ -16,7 +16,7 @@ import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
 import type { LogLevel } from "../../../sandbox/protocol/message-fields.ts";
 import type { Progress } from "../../../sandbox/protocol/worker-messages.ts";
-import type { ToolContext, ToolResult } from "../../contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../contract/tool-call.ts";
 import type { Glovebox } from "../../glovebox/glovebox.ts";
 import type { LogEntry } from "../../observability/call-log.ts";
 import type { TenantScope } from "../../routing/tenant-scope.ts";
@@ -55,7 +55,7 @@ export interface ToolPageRequest {
 }
 
 /** Context that the host sets for every call. */
-export type McpCallContext = Omit<ToolContext, "tenantId" | "signal" | "onLog" | "onProgress" | "client">;
+export type McpCallContext = Omit<CallContext, "tenantId" | "signal" | "onLog" | "onProgress" | "client">;
 
 /** The connection or request that a call arrives on. */
 export interface CallParts {
@@ -83,7 +83,7 @@ const LEVELS = { debug: "debug", info: "info", warn: "warning", error: "error" }
 const ignoreFailure = (sent: Promise<unknown>): void => void sent.catch(() => {});
 
 /** Returns listeners that send progress and log messages to the request that currently waits for the call. */
-function toListeners(currentRequest: () => ServerContext): Pick<ToolContext, "onLog" | "onProgress"> {
+function toListeners(currentRequest: () => ServerContext): Pick<CallContext, "onLog" | "onProgress"> {
   let latest = Number.NEGATIVE_INFINITY;
   const onProgress = ({ progress, total, message }: Progress): void => {
     const { mcpReq } = currentRequest();

@@ -1,7 +1,7 @@
 // Malformed answers of guards: an answer that rejects always rejects, and a failing guard denies the call.
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import type { ToolContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
 import type { Hook } from "../../../../src/host/observability/hooks/hooks.ts";
 import { ToolRouter, type ToolRouterOptions } from "../../../../src/host/routing/tool-router.ts";
 import { ToolError } from "../../../../src/sandbox/contract/errors.ts";
@@ -24,7 +24,7 @@ function routerOf(hook: object, options: ToolRouterOptions = {}) {
     paid.push(input);
     return "paid";
   });
-  const call = (context?: ToolContext): Promise<ToolResult> =>
+  const call = (context?: CallContext): Promise<ToolResult> =>
     router.execute({ id: "c1", toolName: "pay", arguments: { amount: 5 } }, context);
   return { call, paid, reported };
 }

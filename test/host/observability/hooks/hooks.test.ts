@@ -2,7 +2,7 @@
 // answers are in hooks/hook-answer.test.ts.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../../src/host/capabilities/capability.ts";
-import type { ToolContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
 import { createGlovebox } from "../../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
 import type { Hook, ObservedEvent } from "../../../../src/host/observability/hooks/hooks.ts";
@@ -33,7 +33,7 @@ function routerOf(hooks: readonly Hook[], options: ToolRouterOptions = {}) {
     const { a, b } = input as unknown as Numbers;
     return { sum: a + b };
   });
-  const call = (args: unknown = { a: 1, b: 2 }, context?: ToolContext, toolName = "add"): Promise<ToolResult> =>
+  const call = (args: unknown = { a: 1, b: 2 }, context?: CallContext, toolName = "add"): Promise<ToolResult> =>
     router.execute({ id: "c1", toolName, arguments: args }, context);
   return { router, call, ran, reported };
 }

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createConnection, createServer, type Server } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { ToolContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
+import type { CallContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
 import { NO_USAGE } from "../../../../src/host/contract/tool-call.ts";
 import type { HostFunction } from "../../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
@@ -29,7 +29,7 @@ function routerOf(
   router.register("other", {}, () => "well", { scope: "global" });
   return router;
 }
-const run = (router: ToolRouter, args: unknown = {}, context?: ToolContext, timeoutMs?: number): Promise<ToolResult> =>
+const run = (router: ToolRouter, args: unknown = {}, context?: CallContext, timeoutMs?: number): Promise<ToolResult> =>
   router.execute({ id: "c1", toolName: "probe", arguments: args }, context, timeoutMs);
 async function repeat(times: number, once: () => Promise<ToolResult>): Promise<readonly string[]> {
   const codes: string[] = [];
