@@ -50,7 +50,7 @@ Usage
 
 PATH is a file or a folder that contains a tool
 
-Options of run, dev and mcp (mcp has no input options and no --log-places)
+Options of run, dev and mcp (mcp has no input options and no --log-source-locations)
   --input JSON        the input (default: {})
   --input-file FILE   read the input from a file: JSON, or any text for a tool with one text input
   --tenant ID         the tenant to serve (default: a single tenant without a name)
@@ -62,7 +62,7 @@ Options of run, dev and mcp (mcp has no input options and no --log-places)
   --grant NAME        grant a capability or an engine feature (kv, stringToCode, webAssembly …); repeatable
   --linked-package FOLDER  let tools import a package that node_modules links from FOLDER, as in a workspace; repeatable
                       (also an option of inspect and types)
-  --log-places        show the source location of each console call
+  --log-source-locations  show the source location of each console call
 
 Options of dev and replay
   --inspect[=PORT]    let Chrome DevTools attach (default port: 9229)

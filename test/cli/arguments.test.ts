@@ -164,6 +164,13 @@ describe("a command", () => {
     }
   });
 
+  test("names the present name of a renamed option", async () => {
+    expectUsageError(
+      await glovebox("run", "a.ts", "--log-places"),
+      'Unknown option "--log-places" of run. It is now called --log-source-locations',
+    );
+  });
+
   test.for(COMMAND_NAMES)("%s rejects missing, empty and extra arguments", async (command) => {
     const { min, max } = COMMAND_SPECS[command].positionals;
     expectUsageError(await glovebox(command, ""), "Expected");

@@ -78,7 +78,7 @@ const CASES: readonly (readonly [what: string, args: readonly string[], stdin?: 
   ["the folder of a new tool", ["init", `${NAME}/fine`]],
   ["the name of a new tool", ["init", NAME]],
   ["chunks", ["run", "chunks.ts", ...SLOW]],
-  ["logs", ["run", "logs.ts", "--log-places", ...SLOW]],
+  ["logs", ["run", "logs.ts", "--log-source-locations", ...SLOW]],
   ["logs in a result", ["run", "logs.ts", "--json", ...SLOW]],
   ["an error of a tool", ["run", "throws.ts", ...SLOW]],
   ["an error in a result", ["run", "throws.ts", "--json", ...SLOW]],

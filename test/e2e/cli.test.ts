@@ -156,8 +156,8 @@ describe("glovebox run", () => {
     expect(JSON.parse(unbuilt.stdout)).toMatchObject({ error: { details: { file: "syntax.ts", line: 2, column: 9 } } });
   });
 
-  test("--log-places shows where console was called", async () => {
-    const { stderr } = await glovebox(["run", "logs.ts", "--log-places"]);
+  test("--log-source-locations shows where console was called", async () => {
+    const { stderr } = await glovebox(["run", "logs.ts", "--log-source-locations"]);
     expect(stderr).toContain("warn  logs.ts:2:13 careful { deep: [Array] }\n");
   });
 

@@ -26,7 +26,7 @@ test("glovebox dev runs again on each change of tool, import and input, and show
     "by.ts": "export const by = 2;",
     "input.json": '{"n":21}',
   });
-  await using dev = new CliProcess(["dev", "tool.ts", "--input-file", "input.json", "--log-places"], folder);
+  await using dev = new CliProcess(["dev", "tool.ts", "--input-file", "input.json", "--log-source-locations"], folder);
 
   await dev.says("stdout", /^42\n/);
   await dev.says(

@@ -76,7 +76,7 @@ const CALL_OPTIONS = {
   input: anyText("JSON"),
   "input-file": anyText("a file"),
   ...GRANT_OPTIONS,
-  "log-places": "switch",
+  "log-source-locations": "switch",
 } as const satisfies OptionSpecs;
 
 const ONE_PATH: PositionalSpec = { expects: "PATH of a tool", min: 1, max: 1 };

@@ -6,6 +6,9 @@ import { COMMAND_NAMES, COMMAND_SPECS, type CommandName, type CommandSpec, type 
 
 const MAX_SHOWN_LENGTH = 200;
 
+/** Options of earlier versions, with their present names. */
+const RENAMED_OPTIONS: ReadonlyMap<string, string> = new Map([["--log-places", "--log-source-locations"]]);
+
 /** Quotes an argument, shortened. CliOutput escapes it. */
 export const quoteValue = (text: string): string =>
   `"${text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text}"`;
@@ -75,6 +78,8 @@ class ArgumentReader {
   #unknown(flag: string): string {
     const quoted = `Unknown option ${quoteValue(flag)} of ${this.#command}`;
     const names = Object.keys(this.#spec.options).map((name) => `--${name}`);
+    const renamed = RENAMED_OPTIONS.get(flag);
+    if (renamed !== undefined && names.includes(renamed)) return `${quoted}. It is now called ${renamed}`;
     const nearest = findNearestName(flag.slice(0, MAX_SHOWN_LENGTH), names);
     if (nearest !== undefined) return `${quoted}. Did you mean ${nearest}?`;
     const others = COMMAND_NAMES.filter((name) => ownSpec(COMMAND_SPECS[name], flag.slice(2)) !== undefined);

@@ -46,6 +46,6 @@ export function readCallOptions({ values, stdin }: Arguments, env: NodeJS.Proces
     limits: { timeoutMs: number("timeout-ms") ?? timeoutMs, cpuMs: number("cpu-ms"), memoryMiB: number("memory-mib") },
     egress,
     grant: [...egress.grant, ...((values.grant as readonly string[] | undefined) ?? [])],
-    logSourceLocations: values["log-places"] === true,
+    logSourceLocations: values["log-source-locations"] === true,
   };
 }
