@@ -48,12 +48,13 @@ async function clock(name: string, tools: number, work: () => Promise<unknown>):
   taken.set(name, [...(taken.get(name) ?? []), (performance.now() - started) / tools]);
 }
 
-await using box = await createGlovebox({
+await using glovebox = await createGlovebox({
   tenancy: "multi",
   cache: { directory: join(folder, "cache") },
   bundler: { packagesDir },
 });
-const add = (name: string, tenantId: string): Promise<unknown> => box.addTool({ source: sourceOf(name) }, { tenantId });
+const add = (name: string, tenantId: string): Promise<unknown> =>
+  glovebox.addTool({ source: sourceOf(name) }, { tenantId });
 
 // The first build of the machine reads the packages from the disk.
 await add("warm_up", "warm-up");
@@ -72,7 +73,7 @@ for (let round = 0; round < ROUNDS; round += 1) {
     );
   }
   await clock("Glovebox, again from the cache", 1, () =>
-    box.inspectTool({ source: sourceOf(`one_${round}`) }, { tenantId: "acme" }),
+    glovebox.inspectTool({ source: sourceOf(`one_${round}`) }, { tenantId: "acme" }),
   );
 }
 await rm(folder, { recursive: true, force: true });

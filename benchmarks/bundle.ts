@@ -10,12 +10,12 @@ import { benchmarkPath, createCaller } from "./support/tools.ts";
 
 const INPUT = { day: "2026-02-28", numbers: [1, 2, 3] };
 const path = benchmarkPath("tools/large.ts");
-await using box = await createGlovebox({ tenancy: "multi" });
-const call = createCaller(box);
-await box.addTool({ path, name: "large" }, { tenantId: "acme" });
-await box.addTool({ path, name: "large-warm" }, { tenantId: "acme", isolateLifetime: "tool" });
-await box.addTool({ path, name: "large-cold", overrides: { prewarm: false } }, { tenantId: "acme" });
-const { bundle } = await box.inspectTool({ path }, { tenantId: "acme" });
+await using glovebox = await createGlovebox({ tenancy: "multi" });
+const call = createCaller(glovebox);
+await glovebox.addTool({ path, name: "large" }, { tenantId: "acme" });
+await glovebox.addTool({ path, name: "large-warm" }, { tenantId: "acme", isolateLifetime: "tool" });
+await glovebox.addTool({ path, name: "large-cold", overrides: { prewarm: false } }, { tenantId: "acme" });
+const { bundle } = await glovebox.inspectTool({ path }, { tenantId: "acme" });
 const codeCache = await makeCodeCache(bundle.code);
 await using cached = new Bundler({ cache: createBundleCache() });
 await cached.bundle({ path });

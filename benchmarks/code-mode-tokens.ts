@@ -32,29 +32,29 @@ class Conversation {
   }
 }
 
-const box = await createGlovebox({ limits: { timeoutMs: 60_000 }, shutdown: false });
-for (const { name, run, ...definition } of tools) box.router.register(name, definition, run as never);
+const glovebox = await createGlovebox({ limits: { timeoutMs: 60_000 }, shutdown: false });
+for (const { name, run, ...definition } of tools) glovebox.router.register(name, definition, run as never);
 const checker = new TypeChecker();
-const codeMode = createCodeMode(box, {
+const codeMode = createCodeMode(glovebox, {
   typeChecker: checker,
   limits: { nestedCalls: 1_000, maxCapabilityCalls: 1_000 },
 });
 
 let ids = 0;
-async function call(host: Pick<typeof box, "execute">, toolName: string, args: object): Promise<unknown> {
+async function call(host: Pick<typeof glovebox, "execute">, toolName: string, args: object): Promise<unknown> {
   ids += 1;
   const result = await host.execute({ id: `c${ids}`, toolName, arguments: args });
   if (!result.success) throw new Error(`${toolName}: ${result.error.message}`);
   return result.output;
 }
 
-const directTools = tokensOf(toOpenAITools(await box.router.listTools(), { api: "responses" }).tools);
+const directTools = tokensOf(toOpenAITools(await glovebox.router.listTools(), { api: "responses" }).tools);
 const codeTools = tokensOf(toOpenAITools(await codeMode.listTools(), { api: "responses" }).tools);
 
 async function runDirect(task: Task): Promise<{ readonly conversation: Conversation; readonly answer: unknown }> {
   const conversation = new Conversation(directTools, task.prompt);
   const answer = await task.direct(async (calls) => {
-    const results = await Promise.all(calls.map(([name, args]) => call(box, name, args)));
+    const results = await Promise.all(calls.map(([name, args]) => call(glovebox, name, args)));
     conversation.turn(
       calls.map(([name, args]) => ({ name, arguments: args })),
       results,
@@ -145,4 +145,4 @@ const report = {
 console.log(JSON.stringify(report, null, process.argv.includes("--json") ? 0 : 2));
 await codeMode.close();
 await checker[Symbol.asyncDispose]();
-await box.close();
+await glovebox.close();

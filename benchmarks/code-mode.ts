@@ -16,15 +16,15 @@ const ask = defineCapability({
 });
 
 await using peers = await Peers.start({ asks: true });
-await using box = await createGlovebox({ tenancy: "multi", capabilities: [ask] });
-const call = createCaller(box);
+await using glovebox = await createGlovebox({ tenancy: "multi", capabilities: [ask] });
+const call = createCaller(glovebox);
 
 async function measureJob(name: string, question: string, job: Job): Promise<void> {
   const tool = { source: toToolSource(job) };
-  const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
+  const { bundle } = await glovebox.inspectTool(tool, { tenantId: "acme" });
   const grant = ["ask"];
-  await box.addTool({ ...tool, name }, { tenantId: "acme", grant });
-  await box.addTool({ ...tool, name: `${name}-warm` }, { tenantId: "acme", grant, isolateLifetime: "tool" });
+  await glovebox.addTool({ ...tool, name }, { tenantId: "acme", grant });
+  await glovebox.addTool({ ...tool, name: `${name}-warm` }, { tenantId: "acme", grant, isolateLifetime: "tool" });
   const raw = await createRawTool(bundle.code);
   await measure({
     name,

@@ -8,12 +8,12 @@ import { NOT_AHEAD, RAW_COLD } from "./support/result.ts";
 import { createCaller } from "./support/tools.ts";
 
 await using peers = await Peers.start();
-await using box = await createGlovebox({ tenancy: "multi" });
-const call = createCaller(box);
+await using glovebox = await createGlovebox({ tenancy: "multi" });
+const call = createCaller(glovebox);
 const tool = { source: toToolSource(ADD) };
-const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
-await box.addTool({ ...tool, name: "add", overrides: { prewarm: false } }, { tenantId: "acme" });
-await box.addTool({ ...tool, name: "global-add" }, { scope: "global" });
+const { bundle } = await glovebox.inspectTool(tool, { tenantId: "acme" });
+await glovebox.addTool({ ...tool, name: "add", overrides: { prewarm: false } }, { tenantId: "acme" });
+await glovebox.addTool({ ...tool, name: "global-add" }, { scope: "global" });
 
 await measure({
   name: "cold",

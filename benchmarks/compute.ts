@@ -10,11 +10,11 @@ import { createCaller } from "./support/tools.ts";
 const job = nbody(times(200_000, 20_000));
 
 await using peers = await Peers.start();
-await using box = await createGlovebox({ tenancy: "multi" });
-const call = createCaller(box);
+await using glovebox = await createGlovebox({ tenancy: "multi" });
+const call = createCaller(glovebox);
 const tool = { source: toToolSource(job) };
-const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
-await box.addTool({ ...tool, name: "nbody" }, { tenantId: "acme" });
+const { bundle } = await glovebox.inspectTool(tool, { tenantId: "acme" });
+await glovebox.addTool({ ...tool, name: "nbody" }, { tenantId: "acme" });
 
 await measure({
   name: "compute",

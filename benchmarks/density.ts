@@ -29,7 +29,7 @@ const toRow = ({ rssMiB, pssMiB }: Memory): { readonly "RSS MiB": number; readon
 });
 
 /** No spare processes: those that there are belong to tenants. */
-const openBox = (): Promise<Glovebox> => createGlovebox({ tenancy: "multi", workers: { warmProcesses: 0 } });
+const openGlovebox = (): Promise<Glovebox> => createGlovebox({ tenancy: "multi", workers: { warmProcesses: 0 } });
 
 /** Each differs from the others, or they would be one bundle. */
 const toolOf = (index: number): { readonly name: string; readonly source: string } => ({
@@ -37,10 +37,10 @@ const toolOf = (index: number): { readonly name: string; readonly source: string
   source: `const NUMBER = ${index};\n${toToolSource(ADD)}\nexport const description = "Tool " + NUMBER;`,
 });
 
-function onlyProcess(box: Glovebox): Memory {
-  const [pid] = box.workerPids;
-  if (pid === undefined || box.workerPids.length > 1) {
-    throw new Error(`Expected one worker process, got ${box.workerPids.length}`);
+function onlyProcess(glovebox: Glovebox): Memory {
+  const [pid] = glovebox.workerPids;
+  if (pid === undefined || glovebox.workerPids.length > 1) {
+    throw new Error(`Expected one worker process, got ${glovebox.workerPids.length}`);
   }
   return memoryOf(pid);
 }
@@ -52,8 +52,8 @@ function onlyProcess(box: Glovebox): Memory {
 async function measureTools(
   isolateLifetime: "call" | "tool",
 ): Promise<{ readonly warm: Memory; readonly cold: Memory }> {
-  await using box = await openBox();
-  const call = createCaller(box);
+  await using glovebox = await openGlovebox();
+  const call = createCaller(glovebox);
   const use = async (first: number, last: number): Promise<void> => {
     for (let round = 0; round < CALLS; round += 1) {
       for (let index = first; index <= last; index += 1) {
@@ -65,35 +65,35 @@ async function measureTools(
   };
   const last = isolateLifetime === "call" ? TOOLS - 1 : TOOLS;
   for (let index = 0; index <= 2 * last; index += 1)
-    await box.addTool(toolOf(index), { tenantId: "acme", isolateLifetime });
+    await glovebox.addTool(toolOf(index), { tenantId: "acme", isolateLifetime });
   await use(0, 0);
-  const one = onlyProcess(box);
+  const one = onlyProcess(glovebox);
   await use(0, last);
-  const all = onlyProcess(box);
+  const all = onlyProcess(glovebox);
   await pause(COLD_MS);
-  const first = onlyProcess(box);
+  const first = onlyProcess(glovebox);
   await use(last + 1, 2 * last);
   await pause(COLD_MS);
-  const second = onlyProcess(box);
+  const second = onlyProcess(glovebox);
   return { warm: less(all, one, last), cold: less(second, first, last) };
 }
 
 async function measureTenants(): Promise<{ readonly warm: Memory; readonly cold: Memory }> {
-  await using box = await openBox();
-  const call = createCaller(box);
-  await box.addTool(toolOf(0), { scope: "global" });
+  await using glovebox = await openGlovebox();
+  const call = createCaller(glovebox);
+  await glovebox.addTool(toolOf(0), { scope: "global" });
   for (let n = 0; n < TENANTS; n += 1) {
     for (let round = 0; round < CALLS; round += 1) await call("add-0", ADD.input, `tenant-${n}`);
   }
   await pause(SETTLE_MS);
-  const warm = mean(box.workerPids.map(memoryOf));
+  const warm = mean(glovebox.workerPids.map(memoryOf));
   await pause(COLD_MS);
-  return { warm, cold: mean(box.workerPids.map(memoryOf)) };
+  return { warm, cold: mean(glovebox.workerPids.map(memoryOf)) };
 }
 
 async function measureRaw(): Promise<Memory> {
-  await using box = await openBox();
-  const { bundle } = await box.inspectTool(toolOf(0), { scope: "global" });
+  await using glovebox = await openGlovebox();
+  const { bundle } = await glovebox.inspectTool(toolOf(0), { scope: "global" });
   const isolates: RawTool[] = [];
   const add = async (): Promise<void> => {
     const tool = await createRawTool(bundle.code);
@@ -102,7 +102,7 @@ async function measureRaw(): Promise<Memory> {
   };
   await add();
   await pause(SETTLE_MS);
-  // Not the processes beneath: the box's own are there.
+  // Not the processes beneath: the glovebox's own are there.
   const before = process.memoryUsage.rss() / 2 ** 20;
   for (let n = 0; n < TOOLS; n += 1) await add();
   await pause(SETTLE_MS);

@@ -183,10 +183,10 @@ async function measureDispatch(fleet: FleetProcesses): Promise<void> {
   });
   await untilConnected(host, 1);
   const callers: Caller[] = [];
-  for (const box of [local, host]) {
-    await box.addTool({ name: "add", source: source.add }, { tenantId: "acme", isolateLifetime: "tool" });
-    await box.addTool({ name: "fresh", source: source.add }, { tenantId: "acme" });
-    callers.push(createCaller(box));
+  for (const glovebox of [local, host]) {
+    await glovebox.addTool({ name: "add", source: source.add }, { tenantId: "acme", isolateLifetime: "tool" });
+    await glovebox.addTool({ name: "fresh", source: source.add }, { tenantId: "acme" });
+    callers.push(createCaller(glovebox));
   }
   const [inProcess, onExecutor] = callers as [Caller, Caller];
   const subjects = (tool: string): { [name: string]: () => Promise<unknown> } => ({

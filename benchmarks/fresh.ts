@@ -18,12 +18,12 @@ const CALLERS = 16;
 
 // Its end is the program's: when peers are closed, what they have left running is given two seconds.
 await using peers = await Peers.start({ only: ["quickjs-emscripten"] });
-await using box = await createGlovebox({ tenancy: "multi" });
-const call = createCaller(box);
+await using glovebox = await createGlovebox({ tenancy: "multi" });
+const call = createCaller(glovebox);
 const tool = { source: toToolSource(ADD) };
-const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
-await box.addTool({ ...tool, name: "add" }, { tenantId: "acme" });
-await box.addTool({ ...tool, name: "warm-add" }, { tenantId: "acme", isolateLifetime: "tool" });
+const { bundle } = await glovebox.inspectTool(tool, { tenantId: "acme" });
+await glovebox.addTool({ ...tool, name: "add" }, { tenantId: "acme" });
+await glovebox.addTool({ ...tool, name: "warm-add" }, { tenantId: "acme", isolateLifetime: "tool" });
 
 async function measurePaced(): Promise<void> {
   await measure({

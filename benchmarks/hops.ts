@@ -20,8 +20,8 @@ const ask = defineCapability({
   outputSchema: z.number(),
   handler: async (n) => answer(n),
 });
-await using box = await createGlovebox({ tenancy: "multi", capabilities: [ask] });
-const call = createCaller(box);
+await using glovebox = await createGlovebox({ tenancy: "multi", capabilities: [ask] });
+const call = createCaller(glovebox);
 
 /** What processes have used so far. */
 interface Use {
@@ -86,9 +86,9 @@ const JOBS = {
 };
 for (const [index, [name, job]] of Object.entries(JOBS).entries()) {
   const tool = { source: toToolSource(job) };
-  const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
+  const { bundle } = await glovebox.inspectTool(tool, { tenantId: "acme" });
   const toolName = `job-${index}`;
-  await box.addTool({ ...tool, name: toolName }, { tenantId: "acme", grant: ["ask"], isolateLifetime: "tool" });
+  await glovebox.addTool({ ...tool, name: toolName }, { tenantId: "acme", grant: ["ask"], isolateLifetime: "tool" });
   const raw = await createRawTool(bundle.code);
   rawTools.push(raw);
   subjects.set(name, {
@@ -105,7 +105,7 @@ for (let round = -1; round < ROUNDS; round += 1) {
   for (const { count, raw, ours, rawMs, oursMs, used } of subjects.values()) {
     const rawTime = await loop(count, raw);
     await loop(Math.ceil(count / 10), ours);
-    const workers = box.workerPids;
+    const workers = glovebox.workerPids;
     const before = [useOf([process.pid]), useOf(workers)] as const;
     const oursTime = await loop(count, ours);
     const after = [useOf([process.pid]), useOf(workers)] as const;

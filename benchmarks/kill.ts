@@ -13,9 +13,9 @@ const DEADLINE_MS = 200;
 const SETTLE_MS = 400;
 const TENANT = "acme";
 
-await using box = await createGlovebox({ tenancy: "multi" });
-const call = createCaller(box);
-await box.addTool({ name: "add", source: toToolSource(ADD) }, { tenantId: TENANT });
+await using glovebox = await createGlovebox({ tenancy: "multi" });
+const call = createCaller(glovebox);
+await glovebox.addTool({ name: "add", source: toToolSource(ADD) }, { tenantId: TENANT });
 
 interface Seen {
   readonly late: number[];
@@ -25,7 +25,7 @@ interface Seen {
 }
 const seen = new Map<string, Seen>();
 for (const { name, source } of ENDLESS_TOOLS) {
-  await box.addTool({ name: toolNameOf(name), source }, { tenantId: TENANT });
+  await glovebox.addTool({ name: toolNameOf(name), source }, { tenantId: TENANT });
   seen.set(name, { late: [], next: [], codes: new Set(), processesEnded: 0 });
 }
 
@@ -36,9 +36,9 @@ function toolNameOf(name: string): string {
 async function stopOne(name: string, record: Seen): Promise<void> {
   // Its process is up, and what the last one left behind is gone.
   await call("add", ADD.input);
-  const before = new Set(box.workerPids);
+  const before = new Set(glovebox.workerPids);
   const started = performance.now();
-  const result = await box.execute(
+  const result = await glovebox.execute(
     { id: "c", toolName: toolNameOf(name) },
     { tenantId: TENANT, timeoutMs: DEADLINE_MS },
   );
@@ -48,7 +48,7 @@ async function stopOne(name: string, record: Seen): Promise<void> {
   await call("add", ADD.input);
   record.next.push(performance.now() - asked);
   await pause(SETTLE_MS);
-  const after = new Set(box.workerPids);
+  const after = new Set(glovebox.workerPids);
   record.processesEnded += [...before].some((pid) => !after.has(pid)) ? 1 : 0;
 }
 

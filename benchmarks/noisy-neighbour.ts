@@ -39,26 +39,26 @@ class PhaseRecord {
 
 const ping = defineCapability({ name: "ping", inputSchema: {}, outputSchema: {}, handler: () => null });
 
-async function openBox(): Promise<Glovebox> {
-  const box = await createGlovebox({ tenancy: "multi", capabilities: [ping] });
-  await box.addTool({ name: "small", source: SMALL_TOOL }, { scope: "global" });
-  await box.addTool({ name: "computing", source: COMPUTING_TOOL }, { scope: "global" });
+async function openGlovebox(): Promise<Glovebox> {
+  const glovebox = await createGlovebox({ tenancy: "multi", capabilities: [ping] });
+  await glovebox.addTool({ name: "small", source: SMALL_TOOL }, { scope: "global" });
+  await glovebox.addTool({ name: "computing", source: COMPUTING_TOOL }, { scope: "global" });
   for (const { name, source, asks } of HOSTILE_TOOLS) {
-    await box.addTool({ name, source }, { tenantId: name, ...(asks ? { grant: ["ping"] } : {}) });
+    await glovebox.addTool({ name, source }, { tenantId: name, ...(asks ? { grant: ["ping"] } : {}) });
   }
-  return box;
+  return glovebox;
 }
 
 /** One of the calls that a hostile tenant always has in flight, from `afterMs` on. */
 async function attack(
-  box: Glovebox,
+  glovebox: Glovebox,
   { name, afterMs }: { readonly name: string; readonly afterMs: number },
   record: PhaseRecord,
   signal: AbortSignal,
 ): Promise<void> {
   await pause(afterMs);
   while (!signal.aborted) {
-    await box.execute({ id: "attack", toolName: name }, { tenantId: name, timeoutMs: HOSTILE_MS, signal });
+    await glovebox.execute({ id: "attack", toolName: name }, { tenantId: name, timeoutMs: HOSTILE_MS, signal });
     record.hostileCalls += 1;
     // A tool that fails at once must not keep this loop from yielding.
     await pause(1);
@@ -66,17 +66,17 @@ async function attack(
 }
 
 /** Worker processes that were not there before, looked for often enough to see nearly each. */
-async function countStarts(box: Glovebox, signal: AbortSignal): Promise<number> {
-  const seen = new Set(box.workerPids);
+async function countStarts(glovebox: Glovebox, signal: AbortSignal): Promise<number> {
+  const seen = new Set(glovebox.workerPids);
   const before = seen.size;
   while (!signal.aborted) {
-    for (const pid of box.workerPids) seen.add(pid);
+    for (const pid of glovebox.workerPids) seen.add(pid);
     await pause(10);
   }
   return seen.size - before;
 }
 
-async function runPhase(box: Glovebox, phase: Phase, record: PhaseRecord, ms: number): Promise<void> {
+async function runPhase(glovebox: Glovebox, phase: Phase, record: PhaseRecord, ms: number): Promise<void> {
   const lag = monitorEventLoopDelay({ resolution: 2 });
   const over = new AbortController();
   const neighbours =
@@ -84,15 +84,15 @@ async function runPhase(box: Glovebox, phase: Phase, record: PhaseRecord, ms: nu
       ? []
       : HOSTILE_TOOLS.flatMap(({ name }) =>
           Array.from({ length: IN_FLIGHT }, (_, index) =>
-            attack(box, { name, afterMs: index * APART_MS }, record, over.signal),
+            attack(glovebox, { name, afterMs: index * APART_MS }, record, over.signal),
           ),
         );
   const cpuBefore = process.cpuUsage();
   const began = performance.now();
   lag.enable();
-  const starts = countStarts(box, over.signal);
+  const starts = countStarts(glovebox, over.signal);
   const probes = PROBES.map((probe) =>
-    runProbe(box, probe, record.probes.get(probe.toolName) ?? new ProbeTimes(), over.signal),
+    runProbe(glovebox, probe, record.probes.get(probe.toolName) ?? new ProbeTimes(), over.signal),
   );
   await pause(ms);
   over.abort();
@@ -146,11 +146,11 @@ function print(records: { readonly [phase in Phase]: PhaseRecord }): void {
   }
 }
 
-await using box = await openBox();
+await using glovebox = await openGlovebox();
 const records = { alone: new PhaseRecord(), beside: new PhaseRecord() };
-await runPhase(box, "alone", new PhaseRecord(), WARMUP_MS);
+await runPhase(glovebox, "alone", new PhaseRecord(), WARMUP_MS);
 for (let round = 0; round < ROUNDS; round += 1) {
-  for (const phase of PHASES) await runPhase(box, phase, records[phase], PHASE_MS);
+  for (const phase of PHASES) await runPhase(glovebox, phase, records[phase], PHASE_MS);
 }
 print(records);
 const p99 = (phase: Phase, name: string): number => records[phase].probes.get(name)?.at("total", 0.99) ?? Number.NaN;

@@ -40,12 +40,12 @@ function makeRecords(bytes: number): { readonly records: readonly object[] } {
 }
 
 await using peers = await Peers.start({ only: ["quickjs-emscripten", "run", "workerd"] });
-await using box = await createGlovebox({ tenancy: "multi", limits: LIMITS });
-const call = createCaller(box);
+await using glovebox = await createGlovebox({ tenancy: "multi", limits: LIMITS });
+const call = createCaller(glovebox);
 const tool = { source: toToolSource({ source: ECHO_SOURCE }) };
-const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
-await box.addTool({ ...tool, name: "echo" }, { tenantId: "acme" });
-await box.addTool({ ...tool, name: "echo-warm" }, { tenantId: "acme", isolateLifetime: "tool" });
+const { bundle } = await glovebox.inspectTool(tool, { tenantId: "acme" });
+await glovebox.addTool({ ...tool, name: "echo" }, { tenantId: "acme" });
+await glovebox.addTool({ ...tool, name: "echo-warm" }, { tenantId: "acme", isolateLifetime: "tool" });
 const raw = await createRawTool(bundle.code, { memoryMiB: LIMITS.memoryMiB });
 
 for (const { name, text, bytes, samples } of SIZES) {

@@ -24,13 +24,13 @@ try {
   await using before = await createGlovebox({ tenancy: "multi", cache: { directory } });
   await pause(CACHES_MS);
   await before.close();
-  await using box = await createGlovebox({ tenancy: "multi", cache: { directory } });
-  const call = createCaller(box);
+  await using glovebox = await createGlovebox({ tenancy: "multi", cache: { directory } });
+  const call = createCaller(glovebox);
   const definition = { prewarm: false };
-  await box.addTool({ source: NOTHING, name: "nothing", overrides: definition }, { tenantId: "acme" });
-  await box.addTool({ source: EVERYTHING, name: "everything", overrides: definition }, { tenantId: "acme" });
-  await box.addTool({ source: EVERYTHING, name: "ahead" }, { tenantId: "acme" });
-  const { bundle } = await box.inspectTool({ source: NOTHING }, { tenantId: "acme" });
+  await glovebox.addTool({ source: NOTHING, name: "nothing", overrides: definition }, { tenantId: "acme" });
+  await glovebox.addTool({ source: EVERYTHING, name: "everything", overrides: definition }, { tenantId: "acme" });
+  await glovebox.addTool({ source: EVERYTHING, name: "ahead" }, { tenantId: "acme" });
+  const { bundle } = await glovebox.inspectTool({ source: NOTHING }, { tenantId: "acme" });
   await measure({
     name: "platform",
     question:

@@ -56,10 +56,10 @@ const monty = await loadMonty();
 const leftOut = typeof monty === "function" ? [] : [{ name: "@pydantic/monty", reason: monty.reason }];
 
 let calls = 0;
-async function call(box: Glovebox, toolName: string, args: object, tenantId: string): Promise<void> {
+async function call(glovebox: Glovebox, toolName: string, args: object, tenantId: string): Promise<void> {
   calls += 1;
   const toolCall = { id: `c${calls}`, toolName, arguments: args };
-  expectSuccess(await box.execute(toolCall, { tenantId, timeoutMs: 60_000 }));
+  expectSuccess(await glovebox.execute(toolCall, { tenantId, timeoutMs: 60_000 }));
 }
 
 type Subjects = ReadonlyMap<string, () => Promise<unknown>>;
@@ -94,17 +94,17 @@ async def main(input, ctx):
     return n
 `;
 
-await using box = await createGlovebox({
+await using glovebox = await createGlovebox({
   tenancy: "multi",
   limits: { timeoutMs: 60_000, cpuMs: 60_000 },
   capabilities: [add],
   tools: { enabled: true, builtinTools: ["python_exec"] },
 });
-await box.addTool(
+await glovebox.addTool(
   { name: "host", source: HOST_TOOL, language: "python", overrides: { capabilities: { add_one: true } } },
   { scope: "global" },
 );
-await box.addTool(
+await glovebox.addTool(
   { name: "kept", source: "def main(input):\n    return 2", language: "python" },
   { scope: "global", isolateLifetime: "tool" },
 );
@@ -124,15 +124,15 @@ await measure(
   "1 + 1, a new interpreter for each call",
   new Map([
     ["python3, a process for each", python(TRIVIAL)],
-    ["python_exec, a tenant's next call", () => call(box, "python_exec", { code: TRIVIAL }, "acme")],
+    ["python_exec, a tenant's next call", () => call(glovebox, "python_exec", { code: TRIVIAL }, "acme")],
     [
       "python_exec, a tenant's first call",
       () => {
         tenants += 1;
-        return call(box, "python_exec", { code: TRIVIAL }, `tenant-${tenants}`);
+        return call(glovebox, "python_exec", { code: TRIVIAL }, `tenant-${tenants}`);
       },
     ],
-    ['a tool with isolation "tool"', () => call(box, "kept", {}, "acme")],
+    ['a tool with isolation "tool"', () => call(glovebox, "kept", {}, "acme")],
     ...inMonty(TRIVIAL),
   ]),
   [
@@ -144,7 +144,7 @@ await measure(
   "Collatz chains of the numbers below 3,000",
   new Map([
     ["python3, a process for each", python(COMPUTE)],
-    ["python_exec", () => call(box, "python_exec", { code: COMPUTE }, "acme")],
+    ["python_exec", () => call(glovebox, "python_exec", { code: COMPUTE }, "acme")],
     ...inMonty(COMPUTE),
   ]),
   [],
@@ -154,7 +154,7 @@ await measure(
   "python-host-calls",
   `${HOST_CALLS} host calls, one after the other`,
   new Map<string, () => Promise<unknown>>([
-    ["a Python tool", () => call(box, "host", {}, "acme")],
+    ["a Python tool", () => call(glovebox, "host", {}, "acme")],
     ...(typeof monty === "function"
       ? ([
           [
@@ -168,7 +168,7 @@ await measure(
 );
 
 await pause(QUICK ? 500 : 5_000);
-const largest = box.workerPids.map((pid) => memoryOf(pid)).sort((a, b) => b.rssMiB - a.rssMiB);
+const largest = glovebox.workerPids.map((pid) => memoryOf(pid)).sort((a, b) => b.rssMiB - a.rssMiB);
 await report({
   name: "python-memory",
   question: "Memory of a process with a loaded interpreter",

@@ -40,7 +40,7 @@ function post(url: string, key: string): Promise<void> {
 const dataDir = mkdtempSync(join(tmpdir(), "glovebox-bench-"));
 {
   await using server = await createServer({ port: 0, dataDir, logLevel: "silent" });
-  await using box = await createGlovebox({ cache: false, kv: "memory" });
+  await using glovebox = await createGlovebox({ cache: false, kv: "memory" });
   const key = server.adminKey ?? "";
   const client = createClient({ url: server.url, key });
   for (const id of ["plain", "recorded"]) {
@@ -49,7 +49,7 @@ const dataDir = mkdtempSync(join(tmpdir(), "glovebox-bench-"));
     for (const [name, source] of Object.entries(TOOLS)) await client.tenant(id).deploy({ name, source, approve: true });
   }
   for (const [name, source] of Object.entries(TOOLS)) {
-    await box.addTool({ name, source }, { grant: ["kv"] });
+    await glovebox.addTool({ name, source }, { grant: ["kv"] });
     const call = (tenant: string) => () => post(`${server.url}/v1/tenants/${tenant}/tools/${name}/calls`, key);
     const what = name === "add" ? "a tool that only adds" : "a tool that reads ten values of kv";
     await measure({
@@ -59,7 +59,7 @@ const dataDir = mkdtempSync(join(tmpdir(), "glovebox-bench-"));
     });
     const execute = (record?: { readonly onRecording: () => void }) => async () => {
       const context = record === undefined ? {} : { record };
-      const result = await box.execute({ id: "c", toolName: name, arguments: INPUT }, context);
+      const result = await glovebox.execute({ id: "c", toolName: name, arguments: INPUT }, context);
       if (!result.success) throw new Error(result.error.message);
     };
     await measure({

@@ -17,14 +17,14 @@ const LIMITS = { timeoutMs: 3_000 };
 const rows: { [name: string]: { [column: string]: string } } = {};
 
 /** Latencies in ms, ascending, of paced calls of a short tool. */
-async function probe(box: Awaited<ReturnType<typeof createGlovebox>>, forMs: number): Promise<readonly number[]> {
+async function probe(glovebox: Awaited<ReturnType<typeof createGlovebox>>, forMs: number): Promise<readonly number[]> {
   const taken: number[] = [];
   const running: Promise<void>[] = [];
   const until = performance.now() + forMs;
   while (performance.now() < until) {
     const started = performance.now();
     running.push(
-      box.execute({ id: "p", toolName: "short", arguments: { a: 1 } }, { tenantId: TENANT }).then((result) => {
+      glovebox.execute({ id: "p", toolName: "short", arguments: { a: 1 } }, { tenantId: TENANT }).then((result) => {
         if (!result.success) console.log(`a short call failed: ${result.error.code}`);
         taken.push(performance.now() - started);
       }),
@@ -37,18 +37,18 @@ async function probe(box: Awaited<ReturnType<typeof createGlovebox>>, forMs: num
 
 for (const [name, source] of Object.entries(HOSTILE)) {
   for (const count of COUNTS) {
-    await using box = await createGlovebox({ tenancy: "multi", limits: LIMITS });
-    await box.addTool({ name: "short", source: "export default ({ a }) => a + 1;" }, { tenantId: TENANT });
-    await box.addTool({ name: "hostile", source }, { tenantId: TENANT });
-    await probe(box, 1_000);
-    const alone = await probe(box, PHASE_MS / 2);
+    await using glovebox = await createGlovebox({ tenancy: "multi", limits: LIMITS });
+    await glovebox.addTool({ name: "short", source: "export default ({ a }) => a + 1;" }, { tenantId: TENANT });
+    await glovebox.addTool({ name: "hostile", source }, { tenantId: TENANT });
+    await probe(glovebox, 1_000);
+    const alone = await probe(glovebox, PHASE_MS / 2);
     const stop = new AbortController();
     const attacks = Array.from({ length: count }, async () => {
       while (!stop.signal.aborted) {
-        await box.execute({ id: "h", toolName: "hostile" }, { tenantId: TENANT, signal: stop.signal });
+        await glovebox.execute({ id: "h", toolName: "hostile" }, { tenantId: TENANT, signal: stop.signal });
       }
     });
-    const loaded = await probe(box, PHASE_MS);
+    const loaded = await probe(glovebox, PHASE_MS);
     stop.abort();
     await Promise.all(attacks);
     const [aloneP99, loadedP99] = [percentile(alone, 0.99), percentile(loaded, 0.99)];

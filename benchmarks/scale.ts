@@ -31,11 +31,11 @@ async function throughput(callers: number, call: () => Promise<unknown>): Promis
 }
 
 async function measureCallers(): Promise<void> {
-  await using box = await createGlovebox({ tenancy: "multi" });
-  const call = createCaller(box);
-  await box.addTool({ name: "add", source }, { tenantId: "acme" });
-  await box.addTool({ name: "warm-add", source }, { tenantId: "acme", isolateLifetime: "tool" });
-  const { bundle } = await box.inspectTool({ source }, { tenantId: "acme" });
+  await using glovebox = await createGlovebox({ tenancy: "multi" });
+  const call = createCaller(glovebox);
+  await glovebox.addTool({ name: "add", source }, { tenantId: "acme" });
+  await glovebox.addTool({ name: "warm-add", source }, { tenantId: "acme", isolateLifetime: "tool" });
+  const { bundle } = await glovebox.inspectTool({ source }, { tenantId: "acme" });
   const subjects = {
     "raw isolated-vm in this process, calls/s": () => runRawTool(bundle.code, ADD.input),
     [`${FRESH}, calls/s`]: () => call("add", ADD.input),
@@ -67,29 +67,29 @@ async function measureCallers(): Promise<void> {
 }
 
 /** A Glovebox with the given number of tools, of which one is called. They differ, because equal tools would share one bundle. */
-async function openWithTools(count: number): Promise<{ readonly box: Glovebox; readonly msPerTool: number }> {
-  const box = await createGlovebox({ tenancy: "multi", isolateLifetime: "tool", cache: false });
+async function openWithTools(count: number): Promise<{ readonly glovebox: Glovebox; readonly msPerTool: number }> {
+  const glovebox = await createGlovebox({ tenancy: "multi", isolateLifetime: "tool", cache: false });
   const started = performance.now();
   let next = 0;
   const lane = async (): Promise<void> => {
     for (let index = next++; index < count; index = next++) {
       const numbered = `${source}\nexport const description = "Tool ${index}";`;
-      await box.addTool({ name: `add-${index}`, source: numbered }, { tenantId: "acme" });
+      await glovebox.addTool({ name: `add-${index}`, source: numbered }, { tenantId: "acme" });
     }
   };
   await Promise.all(Array.from({ length: LANES }, lane));
-  return { box, msPerTool: (performance.now() - started) / count };
+  return { glovebox, msPerTool: (performance.now() - started) / count };
 }
 
 async function measureTools(): Promise<void> {
-  const boxes = new Map<number, Awaited<ReturnType<typeof openWithTools>>>();
+  const gloveboxes = new Map<number, Awaited<ReturnType<typeof openWithTools>>>();
   try {
-    for (const count of [1, 10, MANY]) boxes.set(count, await openWithTools(count));
-    const subjects = [...boxes].map(([count, { box }]) => {
-      const call = createCaller(box);
+    for (const count of [1, 10, MANY]) gloveboxes.set(count, await openWithTools(count));
+    const subjects = [...gloveboxes].map(([count, { glovebox }]) => {
+      const call = createCaller(glovebox);
       return [countOf(count, "tool"), () => call("add-0", ADD.input)] as const;
     });
-    const adding = [...boxes].map(([count, { msPerTool }]) => `${msPerTool.toFixed(1)} ms each for ${count}`);
+    const adding = [...gloveboxes].map(([count, { msPerTool }]) => `${msPerTool.toFixed(1)} ms each for ${count}`);
     await measure({
       name: "scale-tools",
       question: "A warm call of one tool, by the number of registered tools",
@@ -98,27 +98,27 @@ async function measureTools(): Promise<void> {
       block: 20,
       subjects: Object.fromEntries(subjects),
       notes: [
-        "Three boxes take turns; each tool has a bundle of its own, built and extracted without a cache on disk.",
+        "Three instances take turns; each tool has a bundle of its own, built and extracted without a cache on disk.",
         `To add the tools took ${adding.join(", ")}.`,
       ],
     });
   } finally {
-    for (const { box } of boxes.values()) await box.close();
+    for (const { glovebox } of gloveboxes.values()) await glovebox.close();
   }
 }
 
 async function measureTenants(): Promise<void> {
   // In one shared process: with one each, a thousand tenants would measure the start of processes and nothing else.
-  await using box = await createGlovebox({
+  await using glovebox = await createGlovebox({
     tenancy: "multi",
     placement: "shared",
     limits: { queueMs: 60_000, timeoutMs: 60_000 },
   });
-  const call = createCaller(box);
-  await box.addTool({ name: "add", source }, { scope: "global" });
+  const call = createCaller(glovebox);
+  await glovebox.addTool({ name: "add", source }, { scope: "global" });
   for (let tenant = 0; tenant < MANY; tenant += 1) {
     // Each tenant has its own tool in the registry, in addition to the one that all of them call.
-    box.router.register("own", { description: "A tenant's own" }, () => null, { tenantId: `tenant-${tenant}` });
+    glovebox.router.register("own", { description: "A tenant's own" }, () => null, { tenantId: `tenant-${tenant}` });
   }
   const rotating = (count: number): (() => Promise<unknown>) => {
     let next = 0;

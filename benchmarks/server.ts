@@ -51,7 +51,7 @@ let adminKey = "";
 const dataDir = mkdtempSync(join(tmpdir(), "glovebox-bench-"));
 {
   await using server = await createServer({ port: 0, dataDir, logLevel: "silent" });
-  await using box = await createGlovebox({ cache: false, kv: "memory" });
+  await using glovebox = await createGlovebox({ cache: false, kv: "memory" });
   const key = server.adminKey ?? "";
   adminKey = key;
   const client = createClient({ url: server.url, key });
@@ -59,10 +59,10 @@ const dataDir = mkdtempSync(join(tmpdir(), "glovebox-bench-"));
   for (const isolateLifetime of ["call", "tool"] as const) {
     const name = `add_${isolateLifetime}`;
     await client.tenant("bench").deploy({ name, source: SOURCE, isolateLifetime });
-    await box.addTool({ name, source: SOURCE }, { isolateLifetime });
+    await glovebox.addTool({ name, source: SOURCE }, { isolateLifetime });
     const url = `${server.url}/v1/tenants/bench/tools/${name}/calls`;
     const overHttp = (): Promise<number> => post(url, key, '{"input":{"a":1,"b":2}}');
-    const inProcess = (): Promise<unknown> => box.execute({ id: "c", toolName: name, arguments: { a: 1, b: 2 } });
+    const inProcess = (): Promise<unknown> => glovebox.execute({ id: "c", toolName: name, arguments: { a: 1, b: 2 } });
     const times: { http: number[]; direct: number[] } = { http: [], direct: [] };
     for (let index = 0; index < ROUNDS + WARM_UP; index += 1) {
       const begun = performance.now();

@@ -3,7 +3,7 @@ import { createGlovebox, type StreamItem } from "../src/host/index.ts";
 import { percentile, report, times } from "./support/measure.ts";
 
 const MiB = 1024 * 1024;
-await using box = await createGlovebox({
+await using glovebox = await createGlovebox({
   tenancy: "multi",
   isolateLifetime: "tool",
   limits: { outputBytes: 64 * MiB, timeoutMs: 120_000 },
@@ -12,7 +12,7 @@ const source = `export default async function* ({ count, bytes, isBinary }) {
   const chunk = isBinary ? new Uint8Array(bytes).fill(7) : "x".repeat(bytes);
   for (let index = 0; index < count; index += 1) yield chunk;
 }`;
-await box.addTool({ name: "stream", source }, { tenantId: "acme" });
+await glovebox.addTool({ name: "stream", source }, { tenantId: "acme" });
 
 interface Taken {
   readonly ms: number;
@@ -24,7 +24,7 @@ async function take(args: object): Promise<Taken> {
   const began = performance.now();
   let firstMs = 0;
   let last: StreamItem | undefined;
-  for await (const item of box.stream({ id: "c", toolName: "stream", arguments: args }, { tenantId: "acme" })) {
+  for await (const item of glovebox.stream({ id: "c", toolName: "stream", arguments: args }, { tenantId: "acme" })) {
     if (last === undefined) firstMs = performance.now() - began;
     last = item;
   }

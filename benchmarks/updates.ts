@@ -30,7 +30,7 @@ interface Report {
 
 /** Calls until the updates are done, one call after the other. */
 async function callOn(
-  call: () => ReturnType<typeof box.execute>,
+  call: () => ReturnType<typeof glovebox.execute>,
   report: Report,
   isOver: () => boolean,
 ): Promise<void> {
@@ -52,15 +52,15 @@ async function callOn(
 
 /** New versions are built by processes that give way to those of the calls: on a busy machine a top level takes long by the clock. */
 const limits = { timeoutMs: 60_000 };
-await using box = await createGlovebox({ tenancy: "multi", limits, cache: false, kv: "memory", shutdown: false });
+await using glovebox = await createGlovebox({ tenancy: "multi", limits, cache: false, kv: "memory", shutdown: false });
 
 async function measure(
   isolateLifetime: IsolateLifetime,
 ): Promise<Report & { readonly seconds: number; readonly firstCallMs: number }> {
   const name = `updated-${isolateLifetime}`;
   const options = { ...TENANT, isolateLifetime };
-  const call = (): ReturnType<typeof box.execute> => box.execute({ id: "c", toolName: name }, TENANT);
-  await box.addTool({ source: sourceOf(0, isolateLifetime), name }, options);
+  const call = (): ReturnType<typeof glovebox.execute> => glovebox.execute({ id: "c", toolName: name }, TENANT);
+  await glovebox.addTool({ source: sourceOf(0, isolateLifetime), name }, options);
   const report: Report = {
     ...{ isolateLifetime, updates: UPDATES, callers: CALLERS, calls: 0, failed: 0, mixed: 0, wentBack: 0, codes: {} },
   };
@@ -69,7 +69,7 @@ async function measure(
   const began = performance.now();
   const starts: number[] = [];
   for (let version = 1; version <= UPDATES; version += 1) {
-    await box.updateTool({ source: sourceOf(version, isolateLifetime), name }, options);
+    await glovebox.updateTool({ source: sourceOf(version, isolateLifetime), name }, options);
     const { usage } = await call();
     starts.push(usage.startMs);
   }

@@ -9,11 +9,11 @@ import { RAW, WARM } from "./support/result.ts";
 import { createCaller } from "./support/tools.ts";
 
 await using peers = await Peers.start({ only: ["quickjs-emscripten", "workerd"] });
-await using box = await createGlovebox({ tenancy: "multi", isolateLifetime: "tool" });
-const call = createCaller(box);
+await using glovebox = await createGlovebox({ tenancy: "multi", isolateLifetime: "tool" });
+const call = createCaller(glovebox);
 const tool = { source: toToolSource(ADD) };
-await box.addTool({ ...tool, name: "add" }, { tenantId: "acme" });
-const { bundle } = await box.inspectTool(tool, { tenantId: "acme" });
+await glovebox.addTool({ ...tool, name: "add" }, { tenantId: "acme" });
+const { bundle } = await glovebox.inspectTool(tool, { tenantId: "acme" });
 const raw = await createRawTool(bundle.code);
 const loaded = new Map<string, LoadedJob>();
 for (const { name, peer } of peers.open) {

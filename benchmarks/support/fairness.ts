@@ -34,18 +34,18 @@ interface Tally {
 }
 
 /** The work is the same each time, so the fastest of many calls is its cost without interference. */
-async function costOfOne(box: Glovebox): Promise<number> {
+async function costOfOne(glovebox: Glovebox): Promise<number> {
   const times: number[] = [];
   for (let n = 0; n < CALIBRATION; n += 1) {
-    const { usage } = await box.execute({ id: "spin", toolName: "spin" }, { tenantId: "modest" });
+    const { usage } = await glovebox.execute({ id: "spin", toolName: "spin" }, { tenantId: "modest" });
     times.push(usage.executeMs);
   }
   return Math.min(...times);
 }
 
-async function spin(box: Glovebox, tenantId: string, tally: Tally, signal: AbortSignal): Promise<void> {
+async function spin(glovebox: Glovebox, tenantId: string, tally: Tally, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    const result = await box.execute({ id: "spin", toolName: "spin" }, { tenantId, timeoutMs: 60_000, signal });
+    const result = await glovebox.execute({ id: "spin", toolName: "spin" }, { tenantId, timeoutMs: 60_000, signal });
     if (result.success) {
       tally.calls += 1;
       tally.meteredCpuMs += result.usage.cpuMs;
@@ -55,13 +55,13 @@ async function spin(box: Glovebox, tenantId: string, tally: Tally, signal: Abort
 
 /** CPU time of completed calls per tenant; both always have more to do than they are given. */
 export async function measureFairness(): Promise<{ readonly [tenant: string]: TenantShare }> {
-  await using box = await createGlovebox({ tenancy: "multi" });
-  await box.addTool({ name: "spin", source: SPIN }, { scope: "global" });
-  const eachMs = await costOfOne(box);
+  await using glovebox = await createGlovebox({ tenancy: "multi" });
+  await glovebox.addTool({ name: "spin", source: SPIN }, { scope: "global" });
+  const eachMs = await costOfOne(glovebox);
   const over = new AbortController();
   const tallies = Object.entries(TENANTS).map(([tenant, inFlight]) => {
     const tally: Tally = { calls: 0, meteredCpuMs: 0, failures: 0 };
-    const lanes = Array.from({ length: inFlight }, () => spin(box, tenant, tally, over.signal));
+    const lanes = Array.from({ length: inFlight }, () => spin(glovebox, tenant, tally, over.signal));
     return { tenant, inFlight, tally, lanes };
   });
   await pause(WINDOW_MS);

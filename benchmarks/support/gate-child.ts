@@ -15,7 +15,7 @@ const ask = defineCapability({
   outputSchema: z.number(),
   handler: async (n) => answer(n),
 });
-await using box = await createGlovebox({ capabilities: [ask] });
+await using glovebox = await createGlovebox({ capabilities: [ask] });
 
 const BLOCKS = 12;
 
@@ -31,7 +31,7 @@ async function bestUs(count: number, run: () => Promise<unknown>): Promise<numbe
 }
 
 async function call(toolName: string, input: unknown): Promise<void> {
-  const result = await box.execute({ id: "c", toolName, arguments: input });
+  const result = await glovebox.execute({ id: "c", toolName, arguments: input });
   if (!result.success) throw new Error(`${result.error.code}: ${result.error.message}`);
 }
 
@@ -49,7 +49,7 @@ const JOBS = [
   { name: "100 parallel capability calls", toolName: "parallel", job: PARALLEL, count: 10, isolateLifetime: "tool" },
 ] as const;
 for (const { name, toolName, job, count, isolateLifetime } of JOBS) {
-  await box.addTool({ source: toToolSource(job), name: toolName }, { grant: ["ask"], isolateLifetime });
+  await glovebox.addTool({ source: toToolSource(job), name: toolName }, { grant: ["ask"], isolateLifetime });
   const run = (): Promise<void> => call(toolName, job.input);
   // The first calls compile the code of both processes.
   for (let n = 0; n < 2 * count; n += 1) await run();

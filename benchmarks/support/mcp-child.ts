@@ -32,15 +32,15 @@ function sdkServer(): McpServer {
 
 async function open(kind: string): Promise<(request: Request) => Promise<Response>> {
   if (kind === "sdk") return createSdkHandler(sdkServer).fetch;
-  const box = await createGlovebox();
+  const glovebox = await createGlovebox();
   if (kind === "host") {
     const schema = { type: "object", properties: { a: { type: "number" }, b: { type: "number" } } } as const;
-    box.router.register("add", { inputSchema: schema, outputSchema: { type: "object" } }, (input) => {
+    glovebox.router.register("add", { inputSchema: schema, outputSchema: { type: "object" } }, (input) => {
       const { a, b } = input as { readonly a: number; readonly b: number };
       return { sum: a + b };
     });
-  } else await box.addTool({ name: "add", source: ADD }, { isolateLifetime: kind === "tool" ? "tool" : "call" });
-  return createMcpHandler(box).fetch;
+  } else await glovebox.addTool({ name: "add", source: ADD }, { isolateLifetime: kind === "tool" ? "tool" : "call" });
+  return createMcpHandler(glovebox).fetch;
 }
 
 const fetch = await open(process.argv[2] ?? "sdk");

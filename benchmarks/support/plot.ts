@@ -43,7 +43,7 @@ function text(
   return `<text ${attributes.map(([name, value]) => `${name}="${value}"`).join(" ")}>${escapeText(content)}</text>`;
 }
 
-const box = (x: number, y: number, width: number, height: number, fill: string): string =>
+const glovebox = (x: number, y: number, width: number, height: number, fill: string): string =>
   `<rect x="${x.toFixed(1)}" y="${y}" width="${width.toFixed(1)}" height="${height}" rx="2" fill="${fill}"/>`;
 
 /** Powers of ten that hold all values, and a place on the page for each value. */
@@ -68,7 +68,7 @@ export function drawPlot({ title, caption, rows, series }: PlotOptions): string 
   const parts = [text(16, 28, title, { "font-size": 18, "font-weight": 600 })];
   let legendX = 16;
   for (const { name, colour } of series) {
-    parts.push(box(legendX, 44, 14, 14, colour), text(legendX + 20, 56, name));
+    parts.push(glovebox(legendX, 44, 14, 14, colour), text(legendX + 20, 56, name));
     legendX += 44 + name.length * 7.2;
   }
   for (const tick of ticks) {
@@ -82,7 +82,7 @@ export function drawPlot({ title, caption, rows, series }: PlotOptions): string 
     parts.push(text(LABEL_WIDTH - 12, middle, row.name, { "text-anchor": "end" }));
     for (const { series: name, ms } of row.bars) {
       const end = place(ms);
-      parts.push(box(LABEL_WIDTH, y, Math.max(2, end - LABEL_WIDTH), BAR_HEIGHT, colourOf.get(name) ?? INK));
+      parts.push(glovebox(LABEL_WIDTH, y, Math.max(2, end - LABEL_WIDTH), BAR_HEIGHT, colourOf.get(name) ?? INK));
       parts.push(text(Math.max(LABEL_WIDTH + 2, end) + 6, y + 12, toTime(ms), { "font-size": 12 }));
       y += BAR_HEIGHT + 2;
     }
@@ -92,7 +92,7 @@ export function drawPlot({ title, caption, rows, series }: PlotOptions): string 
   const frame = `viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif"`;
   return `<svg xmlns="http://www.w3.org/2000/svg" ${frame} role="img">
 <title>${escapeText(title)}</title>
-${box(0, 0, WIDTH, height, "#ffffff")}
+${glovebox(0, 0, WIDTH, height, "#ffffff")}
 ${parts.join("\n")}
 </svg>
 `;

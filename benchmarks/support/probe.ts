@@ -52,11 +52,16 @@ export interface Probe {
 }
 
 /** Calls the tool until the signal; a failed call counts with its time. */
-export async function runProbe(box: Glovebox, probe: Probe, times: ProbeTimes, signal: AbortSignal): Promise<void> {
+export async function runProbe(
+  glovebox: Glovebox,
+  probe: Probe,
+  times: ProbeTimes,
+  signal: AbortSignal,
+): Promise<void> {
   const { toolName, tenantId, everyMs } = probe;
   for (let n = 0; !signal.aborted; n += 1) {
     const started = performance.now();
-    const result = await box.execute({ id: `${toolName}-${n}`, toolName, arguments: { n } }, { tenantId });
+    const result = await glovebox.execute({ id: `${toolName}-${n}`, toolName, arguments: { n } }, { tenantId });
     const totalMs = performance.now() - started;
     times.add(result, totalMs);
     if (result.success && (result.output as { readonly n?: unknown }).n !== n)

@@ -32,7 +32,7 @@ export interface SoakOptions {
 const pick = <Value>(values: readonly Value[]): Value | undefined => values[Math.floor(Math.random() * values.length)];
 
 export class SoakLoad implements AsyncDisposable {
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly #options: SoakOptions;
   readonly #over = new AbortController();
   #lanes: Promise<void>[] = [];
@@ -54,8 +54,8 @@ export class SoakLoad implements AsyncDisposable {
   readonly codes: { [code: string]: number } = {};
   readonly faults: string[] = [];
 
-  private constructor(box: Glovebox, effects: Map<string, number>, options: SoakOptions) {
-    this.box = box;
+  private constructor(glovebox: Glovebox, effects: Map<string, number>, options: SoakOptions) {
+    this.glovebox = glovebox;
     this.#effects = effects;
     this.#options = options;
   }
@@ -72,7 +72,7 @@ export class SoakLoad implements AsyncDisposable {
         return input;
       },
     });
-    const box = await createGlovebox({
+    const glovebox = await createGlovebox({
       tenancy: "multi",
       // Small enough to fill while the run warms up: from then on whatever grows is a leak.
       cache: { directory: false, memoryBytes: CACHE_BYTES },
@@ -80,10 +80,10 @@ export class SoakLoad implements AsyncDisposable {
       limits: { timeoutMs: PATIENT_MS, cpuMs: PATIENT_MS, memoryMiB: 64 },
       workers: { max: MAX_WORKERS, warmProcesses: 1 },
     });
-    const load = new SoakLoad(box, effects, options);
+    const load = new SoakLoad(glovebox, effects, options);
     for (const tool of SOAK_TOOLS) {
       const { name, source, isolateLifetime = "call", grant = [] } = tool;
-      await box.addTool({ name, source }, { scope: "global", isolateLifetime, grant });
+      await glovebox.addTool({ name, source }, { scope: "global", isolateLifetime, grant });
     }
     load.#lanes = [
       ...SOAK_TOOLS.flatMap((tool) =>
@@ -131,7 +131,7 @@ export class SoakLoad implements AsyncDisposable {
     this.#open.add(callId);
     const call = { id: callId, toolName: tool.name, arguments: args };
     const began = performance.now();
-    const result = await this.box.execute(call, { tenantId, timeoutMs, signal: controller.signal });
+    const result = await this.glovebox.execute(call, { tenantId, timeoutMs, signal: controller.signal });
     if (tool.healthy) this.#latencies.push(performance.now() - began);
     this.#open.delete(callId);
     clearTimeout(late);
@@ -186,9 +186,9 @@ export class SoakLoad implements AsyncDisposable {
       const tool = { ...model, name: `renewed-${version}` };
       const source = `${tool.source} // version ${version}\nexport const description = "version ${version}";`;
       try {
-        await this.box.addTool({ name: tool.name, source }, { tenantId: "renewing" });
+        await this.glovebox.addTool({ name: tool.name, source }, { tenantId: "renewing" });
         await this.#call(tool, "renewing");
-        this.box.removeTool(tool.name, { tenantId: "renewing" });
+        this.glovebox.removeTool(tool.name, { tenantId: "renewing" });
       } catch (thrown) {
         this.wrong += 1;
         this.#fault(`${tool.name}: could not be added or removed: ${String(thrown)}`);
@@ -202,7 +202,7 @@ export class SoakLoad implements AsyncDisposable {
     const { killEveryMs } = this.#options;
     while (killEveryMs !== undefined && !this.#over.signal.aborted) {
       await pause(killEveryMs * (0.5 + Math.random()), undefined, { signal: this.#over.signal }).catch(() => undefined);
-      const worker = pick(this.box.workerPids);
+      const worker = pick(this.glovebox.workerPids);
       if (worker === undefined || !signal(pick(treeOf(worker)) ?? -1, "SIGKILL")) continue;
       this.kills += 1;
       this.#lastKillAt = performance.now();
@@ -213,6 +213,6 @@ export class SoakLoad implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#over.abort();
     await Promise.race([Promise.all(this.#lanes), pause(LOST_AFTER_MS, undefined, { ref: false })]);
-    await this.box.close();
+    await this.glovebox.close();
   }
 }

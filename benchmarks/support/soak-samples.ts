@@ -66,7 +66,7 @@ export class Sampler {
       hostArrayBuffersMiB: arrayBuffers / MiB,
       activeResources: process.getActiveResourcesInfo().length,
       openFiles: readdirSync("/proc/self/fd").length,
-      workers: this.#load.box.workerPids.length,
+      workers: this.#load.glovebox.workerPids.length,
       descendants: beneath.length,
       descendantsRssMiB: beneath.reduce((sum, { residentBytes }) => sum + residentBytes, 0) / MiB,
       callsPerS: calls / seconds,

@@ -5,9 +5,9 @@ const [entry = "", directory = "", path = "", input = "{}"] = process.argv.slice
 const began = performance.now();
 const { createGlovebox } = (await import(entry)) as typeof GloveboxModule;
 const opened = performance.now();
-const box = await createGlovebox({ tenancy: "multi", cache: { directory } });
-await box.addTool({ path, name: "tool" }, { tenantId: "acme" });
-const result = await box.execute(
+const glovebox = await createGlovebox({ tenancy: "multi", cache: { directory } });
+await glovebox.addTool({ path, name: "tool" }, { tenantId: "acme" });
+const result = await glovebox.execute(
   { id: "c", toolName: "tool", arguments: JSON.parse(input) as unknown },
   { tenantId: "acme" },
 );
@@ -21,4 +21,4 @@ console.log(
     fromStartMs: answered,
   }),
 );
-await box.close();
+await glovebox.close();

@@ -13,9 +13,9 @@ export function expectSuccess(result: ToolResult): void {
 /** One call that must succeed; the tenant is acme by default. */
 export type Caller = (toolName: string, input: unknown, tenantId?: string) => Promise<unknown>;
 
-export function createCaller(box: Glovebox): Caller {
+export function createCaller(glovebox: Glovebox): Caller {
   return async (toolName, input, tenantId = "acme") => {
-    const result = await box.execute({ id: "c", toolName, arguments: input }, { tenantId });
+    const result = await glovebox.execute({ id: "c", toolName, arguments: input }, { tenantId });
     expectSuccess(result);
     return result.success ? result.output : undefined;
   };

@@ -87,7 +87,7 @@ export interface Server extends AsyncDisposable {
   close(options?: { readonly drainMs?: number }): Promise<void>;
 }
 
-interface BoxParts {
+interface GloveboxDependencies {
   readonly database: OpenDatabase;
   readonly masterKey: MasterKey;
   readonly quotas: DatabaseQuotaStore;
@@ -108,9 +108,9 @@ const toExecutors = (
   },
 });
 
-async function openBox(
+async function openGlovebox(
   config: ServerConfig,
-  { database, masterKey, quotas, kv, telemetry, log }: BoxParts,
+  { database, masterKey, quotas, kv, telemetry, log }: GloveboxDependencies,
 ): Promise<Glovebox> {
   const packages = join(config.dataDir, "packages");
   mkdirSync(packages, { recursive: true, mode: 0o700 });
@@ -208,20 +208,20 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   });
   // Closed after the Glovebox, whose last calls it reports.
   const telemetry = config.telemetry ? resources.use(await openTelemetry(version)) : undefined;
-  const box = resources.use(await openBox(config, { database, masterKey, quotas, kv, telemetry, log }));
+  const glovebox = resources.use(await openGlovebox(config, { database, masterKey, quotas, kv, telemetry, log }));
   const tokens = config.jwt && (await createTokenVerifier(config.jwt, (error) => log.error({ err: error }, "token")));
   const authenticator = resources.use(new RequestAuthenticator(database, tokens));
-  const tools = resources.use(new TenantTools(box, database.db));
+  const tools = resources.use(new TenantTools(glovebox, database.db));
   const onError = (error: unknown): void => log.error({ err: error }, "call");
   const slots = resources.use(new ClusterSlots({ database, bus, limits: config.limits, onError }));
   // Closed after the calls, which acknowledge their messages when they have ended.
-  const work = resources.use(await openWorkQueue(config, { database, bus, box, slots, onError }));
+  const work = resources.use(await openWorkQueue(config, { database, bus, glovebox, slots, onError }));
   let acceptsCalls = true;
   const peering = { masterKey, clock, replicaId: bus.replicaId, acceptsCalls: () => acceptsCalls };
   const peers = resources.use(new PeerClient(peering));
   const metrics = new Metrics(
-    () => box.workerPids.length,
-    () => withBacklog(box.fleet, work?.reported ?? []),
+    () => glovebox.workerPids.length,
+    () => withBacklog(glovebox.fleet, work?.reported ?? []),
   );
   const watch = resources.use(
     new ReleaseWatch({
@@ -231,17 +231,17 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   );
   const calls = resources.use(
     new CallService({
-      ...{ database, box, tools, metrics, watch, bus, requests, slots, work, peers, onError },
+      ...{ database, glovebox, tools, metrics, watch, bus, requests, slots, work, peers, onError },
       acceptsCalls: () => acceptsCalls,
     }),
   );
   const peerServer = new PeerServer({ ...peering, run: (call) => calls.runReceived(call) });
   const tenantChanges = resources.use(
-    new TenantChanges({ db, bus, requests, box, authenticator, tools, slots, calls }),
+    new TenantChanges({ db, bus, requests, glovebox, authenticator, tools, slots, calls }),
   );
   const runs = resources.use(
     new RunService({
-      ...{ database, box, tools, calls, slots, onError },
+      ...{ database, glovebox, tools, calls, slots, onError },
       executeCode: async (call, context): Promise<ToolResult> => await (await codeMode.open()).execute(call, context),
     }),
   );
@@ -259,7 +259,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   );
   const allowedHosts = toAllowedHosts(config);
   const mcpParts = {
-    ...{ box, authenticator, tools, calls, runs, database, onError },
+    ...{ glovebox, authenticator, tools, calls, runs, database, onError },
     allowedHosts,
     maxBodyBytes: config.maxBodyBytes,
   };
@@ -275,7 +275,21 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   );
   let isReady = true;
   const parts: ServerParts = {
-    ...{ database, box, bus, authenticator, tools, calls, slots, tenantChanges, runs, mcp, codeMode, metrics, streams },
+    ...{
+      database,
+      glovebox,
+      bus,
+      authenticator,
+      tools,
+      calls,
+      slots,
+      tenantChanges,
+      runs,
+      mcp,
+      codeMode,
+      metrics,
+      streams,
+    },
     ...{ searches: new SerialReads(), requestLog: new RequestLog(log) },
     ...{ quotas, kv },
     ...{
@@ -330,7 +344,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     slots.stop();
     // Before the Glovebox, which accepts no calls while it closes.
     await runs.close(drainMs);
-    await Promise.all([calls.drain(drainMs), box.close({ drainMs })]);
+    await Promise.all([calls.drain(drainMs), glovebox.close({ drainMs })]);
     await Promise.all([mcp.close(), codeMode.close()]);
     // Their last messages are sent, and one that has not begun does not hold up the end.
     await Promise.race([peerServer.settled(), sleep(PEERS_MS, undefined, { ref: false })]);

@@ -120,14 +120,14 @@ describe("a bundle's dynamicCode", () => {
     const cache = { directory: `${makeFolder()}/cache` };
     const source = "export default ({ text }) => Function(text)();";
     for (let round = 0; round < 2; round += 1) {
-      await using box = await createGlovebox({
+      await using glovebox = await createGlovebox({
         cache,
         limits: { timeoutMs: 60_000 },
         kv: "memory",
         workers: { warmProcesses: 0 },
         engine: { dynamicCode: false },
       });
-      const { bundle, cached } = await box.inspectTool({ source });
+      const { bundle, cached } = await glovebox.inspectTool({ source });
       expect([bundle.dynamicCode, cached]).toEqual([["tool.ts"], round === 1]);
     }
   });

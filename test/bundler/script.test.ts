@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createStackMapper } from "../../src/bundler/compile/source-map.ts";
 import type { Glovebox } from "../../src/host/index.ts";
 import { openCode } from "../support/guest.ts";
-import { makeBox } from "../support/host-zone.ts";
+import { makeGlovebox } from "../support/host-zone.ts";
 import { build, buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 
 const script = (source: string) => ({ source, mode: "script" }) as const;
@@ -139,22 +139,22 @@ describe.concurrent("a source that is a script and not a module", () => {
 });
 
 describe("addTool() of a script", () => {
-  let box: Glovebox;
+  let glovebox: Glovebox;
   beforeAll(async () => {
-    box = await makeBox({ cache: false });
+    glovebox = await makeGlovebox({ cache: false });
   });
-  afterAll(() => box.close());
+  afterAll(() => glovebox.close());
 
   test("runs it", async () => {
-    await box.addTool({ name: "sum", ...script("total = 0; with (input) { total = a + b } return total") });
-    expect(await box.execute({ id: "1", toolName: "sum", arguments: { a: 1, b: 2 } })).toMatchObject({
+    await glovebox.addTool({ name: "sum", ...script("total = 0; with (input) { total = a + b } return total") });
+    expect(await glovebox.execute({ id: "1", toolName: "sum", arguments: { a: 1, b: 2 } })).toMatchObject({
       success: true,
       output: 3,
     });
   });
 
   test("names the option that takes a mode", async () => {
-    const failing = box.addTool({ path: "x.js", mode: "script" } as never);
+    const failing = glovebox.addTool({ path: "x.js", mode: "script" } as never);
     await expect(failing).rejects.toMatchObject({
       code: "PARAM_INVALID",
       message: expect.stringMatching(/^tool\.mode: Expected it next to source only/),
@@ -175,8 +175,8 @@ describe("addTool() of a script", () => {
     ["if (typeof module !== 'undefined') module.exports = 1; 7", 7],
   ])("has the value of its last statement: %s", async ([source, output], { task }) => {
     const name = `value${task.id.replace(/\W/g, "_")}`;
-    await box.addTool({ name, ...script(source as string) });
-    expect(await box.execute({ id: "1", toolName: name, arguments: {} })).toMatchObject({ success: true, output });
+    await glovebox.addTool({ name, ...script(source as string) });
+    expect(await glovebox.execute({ id: "1", toolName: name, arguments: {} })).toMatchObject({ success: true, output });
   });
 
   test("rejects a mode that does not exist, a script of files, and one in another language", async () => {
@@ -187,7 +187,7 @@ describe("addTool() of a script", () => {
       { source: "1", mode: "script", language: "python" },
     ];
     for (const input of inputs) {
-      await expect(box.addTool(input as never)).rejects.toMatchObject({ code: "PARAM_INVALID" });
+      await expect(glovebox.addTool(input as never)).rejects.toMatchObject({ code: "PARAM_INVALID" });
     }
   });
 });

@@ -154,20 +154,20 @@ beforeAll(async () => {
     import * as undici from "undici"; import stream from "node:stream";
     const programs = { ${programs.join(",\n")} };
     export default ({ name, origin }) => programs[name]({ undici, stream, origin });`;
-  await server.box.addTool({ name: "undici", source }, { grant: ["fetch"] });
-  await server.box.addTool({ name: "denied", source });
+  await server.glovebox.addTool({ name: "undici", source }, { grant: ["fetch"] });
+  await server.glovebox.addTool({ name: "denied", source });
   const upgrade = `import { Client } from "undici";
     const attempt = (run) => run.catch((error) => error.message);
     export default async ({ origin }) => {
       const client = new Client(origin);
       return [await attempt(client.upgrade({ path: "/" })), await attempt(client.connect({ path: "/" }))];
     };`;
-  await server.box.addTool({ name: "upgrade", source: upgrade }, { grant: ["fetch"] });
+  await server.glovebox.addTool({ name: "upgrade", source: upgrade }, { grant: ["fetch"] });
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
 const run = async (toolName: string, input: object): Promise<unknown> =>
-  outputOf(await server.box.execute({ id: "c1", toolName, arguments: { origin: server.origin, ...input } }));
+  outputOf(await server.glovebox.execute({ id: "c1", toolName, arguments: { origin: server.origin, ...input } }));
 
 describe("undici in a tool behaves as in Node:", () => {
   test.for(Object.keys(PROGRAMS))("%s", async (name) => {
@@ -180,14 +180,14 @@ describe("undici in a tool behaves as in Node:", () => {
 test("undici sends only what the tool's fetch may", async () => {
   const count = server.requests.length;
   const name = "request() reads bytes, a Blob and text";
-  const denied = await server.box.execute({
+  const denied = await server.glovebox.execute({
     id: "c1",
     toolName: "denied",
     arguments: { name, origin: server.origin },
   });
   expect(denied).toMatchObject({ success: false, error: { message: expect.stringContaining("fetch") } });
   const outside = { name, origin: "http://127.0.0.1:9" };
-  const other = await server.box.execute({ id: "c2", toolName: "undici", arguments: outside });
+  const other = await server.glovebox.execute({ id: "c2", toolName: "undici", arguments: outside });
   expect(other).toMatchObject({ success: false });
   expect(server.requests).toHaveLength(count);
 });

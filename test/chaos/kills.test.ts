@@ -21,10 +21,10 @@ test(`${CALLS} calls of ${TENANTS.length} tenants while a random worker is kille
 }, async () => {
   // A busy machine may let a call wait for longer than the limit that other tests have.
   const options = { workers: { max: 24, warmProcesses: 1 }, limits: { timeoutMs: TIMEOUT_MS } };
-  const { box, ledger } = await openChaos(options);
+  const { glovebox, ledger } = await openChaos(options);
   const over = new AbortController();
-  const kills = torment(box, ledger, KILL_EVERY_CALLS, killOne, over.signal);
-  await runLoad(box, ledger, { calls: CALLS, inFlight: 2, timeoutMs: TIMEOUT_MS });
+  const kills = torment(glovebox, ledger, KILL_EVERY_CALLS, killOne, over.signal);
+  await runLoad(glovebox, ledger, { calls: CALLS, inFlight: 2, timeoutMs: TIMEOUT_MS });
   over.abort();
   const facts = {
     calls: ledger.size,

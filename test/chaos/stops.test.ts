@@ -16,10 +16,10 @@ const VARIANTS = [
 ] as const;
 
 test.for(VARIANTS)("random workers are stopped %s: every call ends by its deadline", async ([, stop]) => {
-  const { box, ledger } = await openChaos({ workers: { max: 24, warmProcesses: 1 } });
+  const { glovebox, ledger } = await openChaos({ workers: { max: 24, warmProcesses: 1 } });
   const over = new AbortController();
-  const stops = torment(box, ledger, STOP_EVERY_CALLS, stop, over.signal);
-  await runLoad(box, ledger, LOAD);
+  const stops = torment(glovebox, ledger, STOP_EVERY_CALLS, stop, over.signal);
+  await runLoad(glovebox, ledger, LOAD);
   over.abort();
   const longestMs = Math.round(ledger.longestMs);
   const facts = { calls: ledger.size, stops: await stops, codes: ledger.codes, longestMs };

@@ -226,15 +226,18 @@ describe("a signal", () => {
   const says = (pattern: RegExp) => (stderr: () => string) =>
     expect.poll(stderr, { timeout: PATIENCE_MS, interval: 1 }).toMatch(pattern);
 
-  test.for(["SIGINT", "SIGTERM"] as const)("%s ends dev --inspect in order before the box is up", async (signal) => {
-    // The server for DevTools opens first: its line says that the box is still to come.
-    const end = await stopped(["dev", "add.ts", "--inspect=0"], signal, says(/DevTools can attach/));
-    expect(end.stderr).not.toMatch(STACK);
-    expect(end.signal).toBeNull();
-    expect([SIGNALS[signal], 0]).toContain(end.code);
-  });
+  test.for(["SIGINT", "SIGTERM"] as const)(
+    "%s ends dev --inspect in order before the glovebox is up",
+    async (signal) => {
+      // The server for DevTools opens first: its line says that the glovebox is still to come.
+      const end = await stopped(["dev", "add.ts", "--inspect=0"], signal, says(/DevTools can attach/));
+      expect(end.stderr).not.toMatch(STACK);
+      expect(end.signal).toBeNull();
+      expect([SIGNALS[signal], 0]).toContain(end.code);
+    },
+  );
 
-  test("ends dev --inspect in order although a client has connected before the box is up", async () => {
+  test("ends dev --inspect in order although a client has connected before the glovebox is up", async () => {
     await using dev = new CliProcess(["dev", "add.ts", "--inspect=0"], folder);
     const [, url = ""] = await dev.says("stderr", /DevTools can attach at (ws:\S+)/);
     await using client = await DevToolsClient.connect(url);

@@ -16,7 +16,7 @@ import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { defineCapability } from "../../src/host/index.ts";
 import { createMcpHandler, type McpHandler } from "../../src/host/mcp/server/index.ts";
 import { cliEnvironment, MAIN, patiently } from "../support/cli-process.ts";
-import { makeBox, PYTHON_CACHE } from "../support/host-zone.ts";
+import { makeGlovebox, PYTHON_CACHE } from "../support/host-zone.ts";
 import { descendantsOf } from "../support/process-tree.ts";
 
 const INSPECTOR = join(
@@ -34,7 +34,7 @@ def main(input):
 `;
 
 let folder = "";
-let box: Glovebox;
+let glovebox: Glovebox;
 let handler: McpHandler;
 let server: ReturnType<typeof serve>;
 let url = "";
@@ -53,24 +53,24 @@ beforeAll(async () => {
       return null;
     },
   });
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     cache: PYTHON_CACHE,
     limits: { timeoutMs: 120_000, maxCapabilityCalls: 100_000 },
     capabilities: [beat],
   });
-  await box.addTool({ name: "add", source: ADD });
-  await box.addTool({ name: "count", source: COUNT, language: "python" });
-  await box.addTool({
+  await glovebox.addTool({ name: "add", source: ADD });
+  await glovebox.addTool({ name: "count", source: COUNT, language: "python" });
+  await glovebox.addTool({
     name: "loop",
     source: "export default () => { for (;;); }",
     overrides: { limits: { timeoutMs: 300 } },
   });
-  await box.addTool({
+  await glovebox.addTool({
     name: "beats",
     source: "export default async (input, { beat }) => { for (;;) await beat(); }",
     overrides: { capabilities: { beat: true }, limits: { timeoutMs: 300_000 } },
   });
-  handler = createMcpHandler(box);
+  handler = createMcpHandler(glovebox);
   const { promise, resolve } = Promise.withResolvers<AddressInfo>();
   server = serve({ fetch: handler.fetch, port: 0, hostname: "127.0.0.1" }, resolve);
   url = `http://127.0.0.1:${(await promise).port}/mcp`;
@@ -79,7 +79,7 @@ afterAll(async () => {
   await handler.close();
   if ("closeAllConnections" in server) server.closeAllConnections();
   await new Promise((closed) => server.close(closed));
-  await box.close();
+  await glovebox.close();
   await rm(folder, { recursive: true });
 });
 

@@ -108,10 +108,10 @@ describe("the packed tarball", () => {
       // Nothing of what they import is installed there.
       const builtin = `import { createGlovebox } from "glovebox";
         const tools = { enabled: true, builtinTools: ["csv-stats", "run-js"] };
-        await using box = await createGlovebox({ tools, limits: { timeoutMs: 60_000 } });
+        await using glovebox = await createGlovebox({ tools, limits: { timeoutMs: 60_000 } });
         const call = { toolName: "run-js", arguments: { code: "6 * 7" } };
-        const [result] = await box.executeBatch([call]);
-        console.log((await box.listTools()).map(({ name }) => name).join(), result.output?.result ?? result.error);`;
+        const [result] = await glovebox.executeBatch([call]);
+        console.log((await glovebox.listTools()).map(({ name }) => name).join(), result.output?.result ?? result.error);`;
       await writeFile(join(project, "builtin.mjs"), builtin);
       expect((await inProject("node", ["builtin.mjs"])).stdout).toBe("csv-stats,run-js 42\n");
     },

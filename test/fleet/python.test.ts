@@ -173,10 +173,10 @@ describe.skipIf(!hasNatsServer)("Python tools on executors", () => {
     capabilities: [double],
     python: { packages: { dir, allow: ["half"] } },
   });
-  const addTools = async (box: Glovebox): Promise<void> => {
+  const addTools = async (glovebox: Glovebox): Promise<void> => {
     for (const [name, { grant = [], isolateLifetime, files }] of Object.entries(TOOLS)) {
       const lifetime = isolateLifetime === undefined ? {} : { isolateLifetime };
-      await box.addTool({ name, files, language: "python" }, { scope: "global", grant, ...lifetime });
+      await glovebox.addTool({ name, files, language: "python" }, { scope: "global", grant, ...lifetime });
     }
   };
   // Executors of one machine share the interpreter's snapshot.
@@ -188,8 +188,8 @@ describe.skipIf(!hasNatsServer)("Python tools on executors", () => {
     await executors.get(id)?.[Symbol.asyncDispose]();
     await fleet.until(id, false);
   };
-  const call = (box: Glovebox, toolName: string, args: object, context: object = {}): Promise<ToolResult> =>
-    box.execute({ id: toolName, toolName, arguments: args as never }, { ...ACME, ...context });
+  const call = (glovebox: Glovebox, toolName: string, args: object, context: object = {}): Promise<ToolResult> =>
+    glovebox.execute({ id: toolName, toolName, arguments: args as never }, { ...ACME, ...context });
   const busyOf = (): readonly string[] => fleet.host.fleet.executors.filter(({ busy }) => busy > 0).map(({ id }) => id);
   /** Starts a call that waits, and resolves when its tool has begun, with the executor that runs it. */
   const begin = async (seconds: number): Promise<{ result: Promise<ToolResult>; id: string }> => {
@@ -285,8 +285,8 @@ describe.skipIf(!hasNatsServer)("Python tools on executors", () => {
   });
 
   test("sessions keep their names, on executors", async () => {
-    const runs = async (box: Glovebox): Promise<readonly unknown[]> => {
-      const session = await box.openSession({ ...ACME, language: "python" });
+    const runs = async (glovebox: Glovebox): Promise<readonly unknown[]> => {
+      const session = await glovebox.openSession({ ...ACME, language: "python" });
       const shown = [];
       for (const code of ["import half\nkept = half.half(10)", "kept + 1", "1 / 0", "kept"])
         shown.push(show(await session.run(code)));
@@ -310,18 +310,22 @@ describe.skipIf(!hasNatsServer)("Python tools on executors", () => {
   });
 
   test("sessions of tools keep their names, each in an interpreter of its own", async () => {
-    const run = async (box: Glovebox, code: string, sessionId: string): Promise<unknown> =>
-      show(await call(box, "python_exec", { code }, { sessionId }));
-    const all = async (box: Glovebox): Promise<readonly unknown[]> => {
-      const shown = [await run(box, "kept = 1", "a"), await run(box, "kept = 2", "b")];
-      shown.push(await run(box, "kept", "a"), await run(box, "kept", "b"), await run(box, "missing", "a"));
-      await box.closeSessions(ACME);
-      return [...shown, await run(box, "kept", "a")];
+    const run = async (glovebox: Glovebox, code: string, sessionId: string): Promise<unknown> =>
+      show(await call(glovebox, "python_exec", { code }, { sessionId }));
+    const all = async (glovebox: Glovebox): Promise<readonly unknown[]> => {
+      const shown = [await run(glovebox, "kept = 1", "a"), await run(glovebox, "kept = 2", "b")];
+      shown.push(
+        await run(glovebox, "kept", "a"),
+        await run(glovebox, "kept", "b"),
+        await run(glovebox, "missing", "a"),
+      );
+      await glovebox.closeSessions(ACME);
+      return [...shown, await run(glovebox, "kept", "a")];
     };
     const here = await all(local);
     expect(here.slice(2, 4)).toMatchObject([{ output: 1 }, { output: 2 }]);
     expect(await all(fleet.host)).toEqual(here);
-    await Promise.all([local, fleet.host].map((box) => box.closeSessions(ACME)));
+    await Promise.all([local, fleet.host].map((glovebox) => glovebox.closeSessions(ACME)));
   });
 
   test("executors delete the sources of a deleted tenant", async () => {

@@ -35,15 +35,15 @@ test.skipIf(!hasNatsServer)(
       folders.push(folder);
       await fleet.start(`${pool}-1`, ["--pool", pool, "--slots", String(MEETING - 1), "--cache-dir", folder]);
     }
-    const { host: box } = fleet;
-    await box.addTool({ name: "keep", source: KEEP }, { ...ACME, grant: ["kv", "meet"] });
+    const { host: glovebox } = fleet;
+    await glovebox.addTool({ name: "keep", source: KEEP }, { ...ACME, grant: ["kv", "meet"] });
 
     const keys = Array.from({ length: 12 }, (_, index) => `key-${index}`);
-    const calls = keys.map((key) => box.execute({ id: key, toolName: "keep", arguments: { key } }, ACME));
+    const calls = keys.map((key) => glovebox.execute({ id: key, toolName: "keep", arguments: { key } }, ACME));
     for (const result of await Promise.all(calls)) expect(result).toMatchObject({ success: true });
 
     const lines: Record<string, unknown>[] = [];
-    for await (const line of box.exportTenant("acme")) lines.push(JSON.parse(line) as Record<string, unknown>);
+    for await (const line of glovebox.exportTenant("acme")) lines.push(JSON.parse(line) as Record<string, unknown>);
     const of = (type: string) => lines.filter((line) => line.type === type);
     expect(of("tenant")).toMatchObject([{ policy: { pools: ["eu", "us"] } }]);
     expect(of("tool")).toMatchObject([{ name: "keep", bundle: { code: expect.stringContaining("kv") } }]);
@@ -55,7 +55,7 @@ test.skipIf(!hasNatsServer)(
       folders.flatMap((folder) => readdirSync(join(folder, "bundles")).filter((name) => name.endsWith(".bundle")));
     // An executor reads a bundle again when the host has a code cache for it.
     expect(bundles().length).toBeGreaterThanOrEqual(2);
-    const deleted = await box.deleteTenant("acme");
+    const deleted = await glovebox.deleteTenant("acme");
     expect(deleted).toMatchObject({ tools: 1, values: { keys: keys.length } });
     // The executors get a message.
     await expect.poll(bundles).toEqual([]);

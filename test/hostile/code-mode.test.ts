@@ -3,12 +3,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type CodeMode, createCodeMode, TypeChecker } from "../../src/host/code-mode/index.ts";
 import type { RunOutput } from "../../src/host/code-mode/run-result.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
-import { expectPublishable, makeBox, outputOf } from "../support/host-zone.ts";
+import { expectPublishable, makeGlovebox, outputOf } from "../support/host-zone.ts";
 import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
 const PATIENCE_MS = 400_000;
 const INJECTION = "*/ } } declare global { const process: any } /* `$\u007bprocess.env}` \u2028 // @ts-ignore";
-let box: Glovebox;
+let glovebox: Glovebox;
 let codeMode: CodeMode;
 /** Its runs end soon by their CPU time. The others have more: a virtual machine counts a pause as CPU time of what runs. */
 let brief: CodeMode;
@@ -16,14 +16,14 @@ const checker = new TypeChecker({ timeoutMs: 60_000 });
 const called: string[] = [];
 
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi" });
+  glovebox = await makeGlovebox({ tenancy: "multi" });
   const inputSchema = {
     type: "object",
     properties: { [INJECTION]: { type: "string", description: INJECTION, enum: [INJECTION] } },
   } as never;
   for (const tenantId of ["acme", "globex"]) {
     for (const name of ["allowed", "forbidden", "run_code"]) {
-      box.router.register(
+      glovebox.router.register(
         name,
         { description: INJECTION, inputSchema },
         () => ({ called: called.push(`${tenantId} ${name}`) }),
@@ -32,7 +32,7 @@ beforeAll(async () => {
     }
   }
   const open = (cpuMs: number): CodeMode =>
-    createCodeMode(box, {
+    createCodeMode(glovebox, {
       tenantId: "acme",
       tools: ["allowed"],
       typeChecker: checker,
@@ -46,7 +46,7 @@ afterAll(async () => {
   await codeMode.close();
   await brief.close();
   await checker[Symbol.asyncDispose]();
-  await box.close();
+  await glovebox.close();
 });
 
 async function run(code: string, language: string, sessionId?: string, by: CodeMode = codeMode): Promise<RunOutput> {
@@ -133,7 +133,7 @@ test("code that attacks the type checker is rejected or runs without authority",
 });
 
 test("values of another tenant and of another conversation cannot be read", { timeout: PATIENCE_MS }, async () => {
-  await using other = createCodeMode(box, { tenantId: "globex", typeChecker: checker });
+  await using other = createCodeMode(glovebox, { tenantId: "globex", typeChecker: checker });
   const save = {
     id: "s",
     toolName: "run_code",

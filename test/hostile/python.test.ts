@@ -23,7 +23,7 @@ const MEMORY_MIB = 256 + 128;
 
 beforeAll(async () => {
   arena = await PythonArena.open();
-  memory = new MemoryWatch(() => arena.box.workerPids, MEMORY_MIB);
+  memory = new MemoryWatch(() => arena.glovebox.workerPids, MEMORY_MIB);
 }, PATIENCE_MS);
 afterAll(async () => {
   memory[Symbol.dispose]();
@@ -53,7 +53,7 @@ describe.for(GROUPS)("an attack in Python on %s", ([, attacks]) => {
 
   test("leaves nothing running, its memory bounded and others served", async () => {
     await arena.expectServed();
-    await expectIdle(() => arena.box.workerPids, DEATH_MS);
+    await expectIdle(() => arena.glovebox.workerPids, DEATH_MS);
     await memory.expectBounded();
   });
 });

@@ -15,7 +15,7 @@ import { type ErrorCode, ToolError } from "../../src/sandbox/contract/errors.ts"
 import type { PartialLimits } from "../../src/sandbox/contract/limits.ts";
 import type { IsolateLifetime } from "../../src/sandbox/protocol/message-fields.ts";
 import { sampleAttacks } from "../support/attack-sample.ts";
-import { codeOf, expectPublishable, makeBox, outputOf } from "../support/host-zone.ts";
+import { codeOf, expectPublishable, makeGlovebox, outputOf } from "../support/host-zone.ts";
 import { expectIdle, isAlive } from "../support/processes.ts";
 import { DEATH_MS, expectInTime, LATE_MS, LagMeter, MemoryWatch, promptly } from "./assertions.ts";
 
@@ -59,10 +59,10 @@ const CLEARING = { timeout: DEATH_MS, interval: 5 };
 const BUILD_MS = 5_000;
 
 /** Limits of the attacks. They are low, so that each attack ends soon. */
-export function openBox(
+export function openGlovebox(
   options: Pick<GloveboxOptions, "limits" | "placement" | "capabilities" | "kv" | "tenants">,
 ): Promise<Glovebox> {
-  return makeBox({
+  return makeGlovebox({
     ...options,
     tenancy: "multi",
     cache: CACHE,
@@ -86,31 +86,31 @@ async function atLast(call: () => Promise<void>): Promise<void> {
 
 /** Two other tenants at work: one has a new isolate for each call, the other a warm isolate, which counts its calls. */
 class Neighbours {
-  readonly #box: Glovebox;
+  readonly #glovebox: Glovebox;
   #warmCalls = 0;
 
-  private constructor(box: Glovebox) {
-    this.#box = box;
+  private constructor(glovebox: Glovebox) {
+    this.#glovebox = glovebox;
   }
 
-  static async settle(box: Glovebox): Promise<Neighbours> {
-    await box.addTool({ name: "neighbour", source: "export default ({ n }) => n * 2.1" }, { scope: "global" });
+  static async settle(glovebox: Glovebox): Promise<Neighbours> {
+    await glovebox.addTool({ name: "neighbour", source: "export default ({ n }) => n * 2.1" }, { scope: "global" });
     const warm = "let calls = 0; export default () => (calls += 1);";
-    await box.addTool({ name: "counter", source: warm }, { scope: "global", isolateLifetime: "tool" });
-    const neighbours = new Neighbours(box);
+    await glovebox.addTool({ name: "counter", source: warm }, { scope: "global", isolateLifetime: "tool" });
+    const neighbours = new Neighbours(glovebox);
     await Promise.all([atLast(() => neighbours.callCold()), atLast(() => neighbours.callWarm())]);
     return neighbours;
   }
 
   async callCold(tenantId = "cold neighbour"): Promise<void> {
     const call = { id: "neighbour", toolName: "neighbour", arguments: { n: 20 } };
-    expect(outputOf(await this.#box.execute(call, { tenantId }))).toBe(42);
+    expect(outputOf(await this.#glovebox.execute(call, { tenantId }))).toBe(42);
   }
 
   /** A busy machine may cost it its warm isolate, and then it counts from one again; no other count can be its own. */
   async callWarm(): Promise<void> {
     this.#warmCalls += 1;
-    const result = await this.#box.execute({ id: "n", toolName: "counter" }, { tenantId: "warm neighbour" });
+    const result = await this.#glovebox.execute({ id: "n", toolName: "counter" }, { tenantId: "warm neighbour" });
     expect(outputOf(result)).toBeGreaterThan(0);
     expect(outputOf(result)).toBeLessThanOrEqual(this.#warmCalls);
   }
@@ -134,13 +134,13 @@ class Neighbours {
 
 /** A Glovebox instance with neighbours. Each attack runs as a separate tenant in a separate process. */
 class Arena implements AsyncDisposable {
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly neighbours: Neighbours;
   readonly #attackers: Map<string, TenantOptions>;
   #attacks = 0;
 
-  private constructor(box: Glovebox, neighbours: Neighbours, attackers: Map<string, TenantOptions>) {
-    this.box = box;
+  private constructor(glovebox: Glovebox, neighbours: Neighbours, attackers: Map<string, TenantOptions>) {
+    this.glovebox = glovebox;
     this.neighbours = neighbours;
     this.#attackers = attackers;
   }
@@ -149,11 +149,11 @@ class Arena implements AsyncDisposable {
     const attackers = new Map<string, TenantOptions>();
     const anybody: TenantOptions = { limits: LIMITS };
     const tenants = (tenantId: string): TenantOptions => attackers.get(tenantId) ?? anybody;
-    const box = await openBox({ limits: MAX_LIMITS, ...(capabilities && { capabilities }), kv, tenants });
+    const glovebox = await openGlovebox({ limits: MAX_LIMITS, ...(capabilities && { capabilities }), kv, tenants });
     try {
-      return new Arena(box, await Neighbours.settle(box), attackers);
+      return new Arena(glovebox, await Neighbours.settle(glovebox), attackers);
     } catch (thrown) {
-      await box.close();
+      await glovebox.close();
       throw thrown;
     }
   }
@@ -170,17 +170,17 @@ class Arena implements AsyncDisposable {
 
   /** Ends the processes that were not there before: the next attack finds what this one found. */
   async clear(before: ReadonlySet<number>): Promise<void> {
-    const pids = this.box.workerPids.filter((pid) => !before.has(pid));
+    const pids = this.glovebox.workerPids.filter((pid) => !before.has(pid));
     for (const pid of pids.filter(isAlive)) process.kill(pid, "SIGKILL");
-    await vi.waitFor(() => expect(this.box.workerPids.filter((pid) => pids.includes(pid))).toEqual([]), CLEARING);
+    await vi.waitFor(() => expect(this.glovebox.workerPids.filter((pid) => pids.includes(pid))).toEqual([]), CLEARING);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.box.close();
+    await this.glovebox.close();
   }
 }
 
-/** The one that a file's attacks share, from the first of them to the file's end: a box and its neighbours take longer than an attack. */
+/** The one that a file's attacks share, from the first of them to the file's end: a glovebox and its neighbours take longer than an attack. */
 let shared: Promise<Arena> | undefined;
 
 function sharedArena(): Promise<Arena> {
@@ -207,26 +207,26 @@ interface Strike {
   readonly dueMs: number;
 }
 
-async function strike(box: Glovebox, tenantId: string, attack: Attack): Promise<Strike> {
+async function strike(glovebox: Glovebox, tenantId: string, attack: Attack): Promise<Strike> {
   const { capabilities = [], others = {}, isolateLifetime, limits, codes } = attack;
   const timeoutMs = attack.timeoutMs ?? (codes.includes("TOOL_TIMEOUT") ? TIMEOUT_MS : ENDING_TIMEOUT_MS);
   const begun = performance.now();
   try {
     const grant = [...capabilities.map(({ name }) => name), ...(attack.features ?? [])];
-    for (const [name, source] of Object.entries(others)) await box.addTool({ name, source }, { tenantId, grant });
-    await box.addTool({ defaultName: "attack", source: attack.source }, { tenantId, grant, isolateLifetime });
+    for (const [name, source] of Object.entries(others)) await glovebox.addTool({ name, source }, { tenantId, grant });
+    await glovebox.addTool({ defaultName: "attack", source: attack.source }, { tenantId, grant, isolateLifetime });
   } catch (thrown) {
     if (!(thrown instanceof ToolError)) throw thrown;
     const dueMs = BUILD_MS + (limits?.timeoutMs ?? LIMITS.timeoutMs) + LATE_MS;
     return { result: thrown, tookMs: performance.now() - begun, dueMs };
   }
   const called = performance.now();
-  const result = await box.execute({ id: "evil", toolName: "attack" }, { tenantId, timeoutMs });
+  const result = await glovebox.execute({ id: "evil", toolName: "attack" }, { tenantId, timeoutMs });
   return { result, tookMs: performance.now() - called, dueMs: timeoutMs + LATE_MS };
 }
 
 interface AttackSetting {
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly neighbours: Neighbours;
   /** The attacking tenant. */
   readonly tenantId: string;
@@ -234,42 +234,42 @@ interface AttackSetting {
 }
 
 async function whileOthersWork<Result>(
-  { box, neighbours, tenantId, memoryMiB }: AttackSetting,
+  { glovebox, neighbours, tenantId, memoryMiB }: AttackSetting,
   attack: () => Promise<Result>,
 ): Promise<Result> {
   // The process has started, so that the measured time is only that of the attack.
   await atLast(() => neighbours.callCold(tenantId));
-  using memory = new MemoryWatch(() => box.workerPids, memoryMiB);
+  using memory = new MemoryWatch(() => glovebox.workerPids, memoryMiB);
   using lag = new LagMeter();
   const result = await neighbours.whileWorking(attack());
   await lag.expectPrompt();
   await Promise.all([neighbours.callCold(), neighbours.callWarm()]);
-  await expectIdle(() => box.workerPids, DEATH_MS);
+  await expectIdle(() => glovebox.workerPids, DEATH_MS);
   await memory.expectBounded();
   return result;
 }
 
 /** Runs an attack as the tenant `evil` while other tenants work, and asserts that the host stays responsive during and after it. */
 export async function whileNeighboursWork<Result>(
-  box: Glovebox,
+  glovebox: Glovebox,
   limits: PartialLimits,
   attack: () => Promise<Result>,
 ): Promise<Result> {
-  const neighbours = await Neighbours.settle(box);
-  const setting = { box, neighbours, tenantId: "evil", memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
+  const neighbours = await Neighbours.settle(glovebox);
+  const setting = { glovebox, neighbours, tenantId: "evil", memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
   return await whileOthersWork(setting, attack);
 }
 
 async function testIn(arena: Arena, attack: Attack): Promise<void> {
   const { limits = {}, codes, check } = attack;
-  const { box, neighbours } = arena;
+  const { glovebox, neighbours } = arena;
   const tenantId = arena.newTenant();
-  const setting = { box, neighbours, tenantId, memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
-  const before = new Set(box.workerPids);
+  const setting = { glovebox, neighbours, tenantId, memoryMiB: limits.memoryMiB ?? LIMITS.memoryMiB };
+  const before = new Set(glovebox.workerPids);
   try {
     const { result, tookMs, dueMs } = await whileOthersWork(setting, () => {
       arena.limit(tenantId, limits);
-      return strike(box, tenantId, attack);
+      return strike(glovebox, tenantId, attack);
     });
     const isResult = !(result instanceof ToolError);
     expect(codes, isResult ? JSON.stringify(result).slice(0, 300) : result.message).toContain(

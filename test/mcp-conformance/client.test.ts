@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, test } from "vitest";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
-import { makeBox } from "../support/host-zone.ts";
+import { makeGlovebox } from "../support/host-zone.ts";
 import { REVISIONS } from "./expectations.ts";
 import { expectSuitePasses } from "./run-suite.ts";
 import { runScenario, type Scenario } from "./suite-client.ts";
@@ -19,13 +19,13 @@ const CONCURRENT = 4;
 let free = CONCURRENT;
 const waiting: (() => void)[] = [];
 
-let box: Glovebox;
+let glovebox: Glovebox;
 const driver = createServer(async (request, response) => {
   if (free > 0) free -= 1;
   else await new Promise<void>((resolve) => waiting.push(resolve));
   try {
     const said = Buffer.concat(await request.toArray()).toString();
-    response.end(await runScenario(box, JSON.parse(said) as Scenario));
+    response.end(await runScenario(glovebox, JSON.parse(said) as Scenario));
   } catch (error) {
     response.writeHead(500).end(String(error));
   } finally {
@@ -35,13 +35,13 @@ const driver = createServer(async (request, response) => {
   }
 });
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi" });
+  glovebox = await makeGlovebox({ tenancy: "multi" });
   await new Promise<void>((resolve) => driver.listen(0, "127.0.0.1", resolve));
 });
 afterAll(async () => {
   driver.closeAllConnections();
   driver.close();
-  await box.close();
+  await glovebox.close();
 });
 
 test.for(REVISIONS)("the conformance suite for clients: passes the requirements of %s", async (revision) => {

@@ -114,10 +114,10 @@ function toArguments(schema: { readonly properties?: unknown; readonly required?
 
 /**
  * Runs a scenario in a tenant of its own.
- * @param box with `tenancy: "multi"`; other scenarios may run in it at the same time
+ * @param glovebox with `tenancy: "multi"`; other scenarios may run in it at the same time
  * @returns the outcome of each call, one line each
  */
-export async function runScenario(box: Glovebox, scenario: Scenario): Promise<string> {
+export async function runScenario(glovebox: Glovebox, scenario: Scenario): Promise<string> {
   const { url, name, revision, context } = scenario;
   const signsIn = name.startsWith("auth/");
   const tenantId = randomUUID();
@@ -126,7 +126,7 @@ export async function runScenario(box: Glovebox, scenario: Scenario): Promise<st
   let issuers: readonly string[] = signsIn ? await issuersOf(url) : [];
   const provider = signsIn ? createProvider(scenario, issuers[0] ?? url) : undefined;
   const add = (): void => {
-    box.mcp.addServer(server, {
+    glovebox.mcp.addServer(server, {
       ...{ url, tenants: [tenantId], prefix: "" },
       ...{ connectTimeoutMs: 120_000, timeoutMs: 120_000 },
       protocol: revision === "2025-11-25" ? "legacy" : "auto",
@@ -135,26 +135,26 @@ export async function runScenario(box: Glovebox, scenario: Scenario): Promise<st
     });
   };
   add();
-  await using _added = { [Symbol.asyncDispose]: async () => void (await box.mcp.removeServer(server)) };
+  await using _added = { [Symbol.asyncDispose]: async () => void (await glovebox.mcp.removeServer(server)) };
   /** Acts like a host whose server has moved to another authorization server that the host trusts too. */
   let hasMoved = false;
   const followMove = async (): Promise<boolean> => {
-    const status = box.mcp.servers().find((one) => one.server === server);
+    const status = glovebox.mcp.servers().find((one) => one.server === server);
     const isDenied = status?.lastError?.message.includes("authorization that the host denies") === true;
     if (hasMoved || !isDenied) return false;
     hasMoved = true;
     issuers = await issuersOf(url);
-    await box.mcp.removeServer(server);
+    await glovebox.mcp.removeServer(server);
     add();
     return true;
   };
-  let definitions: Awaited<ReturnType<typeof box.listTools>> = [];
+  let definitions: Awaited<ReturnType<typeof glovebox.listTools>> = [];
   // The request that causes the sign-in fails; the next one has a token.
   for (let attempt = 0; attempt < 3 && definitions.length === 0; attempt += 1)
-    definitions = await box.listTools({ tenantId });
+    definitions = await glovebox.listTools({ tenantId });
   if (definitions.length === 0 && (await followMove())) {
     for (let attempt = 0; attempt < 3 && definitions.length === 0; attempt += 1)
-      definitions = await box.listTools({ tenantId });
+      definitions = await glovebox.listTools({ tenantId });
   }
   const schemaOf = (toolName: string): JsonSchema | undefined =>
     definitions.find((definition) => definition.name === toolName)?.inputSchema;
@@ -168,14 +168,14 @@ export async function runScenario(box: Glovebox, scenario: Scenario): Promise<st
           : toArguments(definition.inputSchema),
     }));
   const execute = (toolName: string, args: unknown): Promise<ToolResult> =>
-    box.execute({ id: randomUUID(), toolName, arguments: args as never }, { tenantId });
+    glovebox.execute({ id: randomUUID(), toolName, arguments: args as never }, { tenantId });
   const lines: string[] = [];
   for (const { name: toolName, args } of calls) {
     let result = await execute(toolName, args);
     // The client signs in again for more scopes.
     if (!result.success && signsIn) result = await execute(toolName, args);
     if (!result.success && (await followMove())) {
-      await box.listTools({ tenantId });
+      await glovebox.listTools({ tenantId });
       result = await execute(toolName, args);
     }
     lines.push(`${toolName}: ${result.success ? "ok" : `${result.error.code}, ${result.error.message}`}`);

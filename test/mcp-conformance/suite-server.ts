@@ -4,7 +4,7 @@ import { serve } from "@hono/node-server";
 import * as z from "zod";
 import { createRuns, defineCapability, MemoryRunStore } from "../../src/host/index.ts";
 import { createMcpHandler } from "../../src/host/mcp/server/index.ts";
-import { makeBox } from "../support/host-zone.ts";
+import { makeGlovebox } from "../support/host-zone.ts";
 import { registerSurroundings } from "./host-resources.ts";
 import { SUITE_TOOLS } from "./tools.ts";
 
@@ -26,17 +26,17 @@ export async function startSuiteServer(): Promise<SuiteServer> {
       }
       changes += 1;
       const name = `changed_${changes}`;
-      await box.addTool({ name, source: "export const description = 'New'; export default () => 1" });
+      await glovebox.addTool({ name, source: "export const description = 'New'; export default () => 1" });
       return name;
     },
   });
-  const box = await makeBox({ limits: { timeoutMs: 120_000 }, capabilities: [changeList] });
-  const runs = createRuns(box, { store: new MemoryRunStore(), pollMs: 100, maxJournalLength: 64 * 1024 });
-  const handler = createMcpHandler(box, { name: "suite", register: registerSurroundings, runs });
+  const glovebox = await makeGlovebox({ limits: { timeoutMs: 120_000 }, capabilities: [changeList] });
+  const runs = createRuns(glovebox, { store: new MemoryRunStore(), pollMs: 100, maxJournalLength: 64 * 1024 });
+  const handler = createMcpHandler(glovebox, { name: "suite", register: registerSurroundings, runs });
   // In sequence, because each definition is extracted in its own process.
   for (const { name, source, asks = [] } of SUITE_TOOLS) {
     const capabilities = Object.fromEntries(asks.map((capability) => [capability, true]));
-    await box.addTool({ name, source, overrides: { capabilities } });
+    await glovebox.addTool({ name, source, overrides: { capabilities } });
   }
   const { promise, resolve } = Promise.withResolvers<AddressInfo>();
   const server = serve({ fetch: handler.fetch, port: 0, hostname: "127.0.0.1" }, resolve);
@@ -48,7 +48,7 @@ export async function startSuiteServer(): Promise<SuiteServer> {
       if ("closeAllConnections" in server) server.closeAllConnections();
       await new Promise((closed) => server.close(closed));
       await runs.close();
-      await box.close();
+      await glovebox.close();
     },
   };
 }

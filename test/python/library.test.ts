@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolResult } from "../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import type { JsonValue } from "../../src/sandbox/contract/errors.ts";
-import { errorOf, expectPublishable, makeBox, outputOf, PYTHON_CACHE } from "../support/host-zone.ts";
+import { errorOf, expectPublishable, makeGlovebox, outputOf, PYTHON_CACHE } from "../support/host-zone.ts";
 import { ABSENT } from "./absent.ts";
 import { CPYTHON, judge, type Outcome, RUN_CELLS, readCells } from "./cells.ts";
 
@@ -16,18 +16,18 @@ const CELLS_PER_CALL = 25;
 const PATIENCE_MS = 600_000;
 const CALL_MS = 300_000;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     ...{ cache: PYTHON_CACHE, tools: { enabled: true, builtinTools: ["python_exec"] } },
     limits: { timeoutMs: CALL_MS, cpuMs: CALL_MS },
   });
 }, PATIENCE_MS);
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 function run(code: string, input?: JsonValue, sessionId?: string): Promise<ToolResult> {
   const args = input === undefined ? { code } : { code, input };
-  return box.execute({ id: "cell", toolName: "python_exec", arguments: args }, { sessionId });
+  return glovebox.execute({ id: "cell", toolName: "python_exec", arguments: args }, { sessionId });
 }
 
 const printedIn = ({ logs }: ToolResult): string =>

@@ -4,7 +4,7 @@ import { availableParallelism } from "node:os";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { CpuShare, type CpuShareAccount } from "../../src/sandbox/worker/cpu-share.ts";
-import { makeBox, outputOf } from "../support/host-zone.ts";
+import { makeGlovebox, outputOf } from "../support/host-zone.ts";
 
 class Meter implements CpuShareAccount {
   cpuMs = 0;
@@ -62,15 +62,15 @@ describe("CpuShare.share()", () => {
 });
 
 describe("usage.cpuMs", () => {
-  let box: Glovebox;
+  let glovebox: Glovebox;
   beforeAll(async () => {
-    box = await makeBox({ limits: { maxConcurrentCalls: 10_000 } });
+    glovebox = await makeGlovebox({ limits: { maxConcurrentCalls: 10_000 } });
   });
-  afterAll(() => box.close());
+  afterAll(() => glovebox.close());
 
   test("is CPU time and not wall-clock time when many calls share the cores", async () => {
-    await box.addTool({ name: "loop", source: "export default () => { for (;;); }" });
-    const call = () => box.execute({ id: "c", toolName: "loop" }, { tenantId: "acme", timeoutMs: 1_000 });
+    await glovebox.addTool({ name: "loop", source: "export default () => { for (;;); }" });
+    const call = () => glovebox.execute({ id: "c", toolName: "loop" }, { tenantId: "acme", timeoutMs: 1_000 });
     const cores = availableParallelism();
     // Starting isolates and processes counts too, and takes a slow machine long. Wall-clock time would be three times the bound each time.
     await vi.waitFor(async () => {
@@ -84,8 +84,8 @@ describe("usage.cpuMs", () => {
 
   test("is low for a tool that waits", async () => {
     const source = "export default () => new Promise((done) => setTimeout(done, 4_000, 1))";
-    await box.addTool({ name: "wait", source, overrides: { limits: { cpuMs: 2_000 } } });
-    const result = await box.execute({ id: "c", toolName: "wait" });
+    await glovebox.addTool({ name: "wait", source, overrides: { limits: { cpuMs: 2_000 } } });
+    const result = await glovebox.execute({ id: "c", toolName: "wait" });
     expect(outputOf(result)).toBe(1);
   });
 
@@ -95,13 +95,13 @@ describe("usage.cpuMs", () => {
       const pbkdf2 = { name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations: ${iterations} };
       await crypto.subtle.deriveBits(pbkdf2, key, 512);
     }`;
-    await box.addTool({ name: "short", source: derive(1_000) });
-    await box.addTool({ name: "long", source: derive(500_000) });
+    await glovebox.addTool({ name: "short", source: derive(1_000) });
+    await glovebox.addTool({ name: "long", source: derive(500_000) });
     // A virtual machine counts a pause as CPU time of what runs. Without the jobs, the difference would be next to nothing each time.
     await vi.waitFor(async () => {
       const [short, long] = [
-        await box.execute({ id: "c", toolName: "short" }),
-        await box.execute({ id: "c", toolName: "long" }),
+        await glovebox.execute({ id: "c", toolName: "short" }),
+        await glovebox.execute({ id: "c", toolName: "long" }),
       ];
       expect(short.success && long.success).toBe(true);
       // The same work on this machine at this time, of which a worker process on a busy machine reports most.
@@ -119,8 +119,8 @@ describe("usage.cpuMs", () => {
       const pbkdf2 = { name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations: 100_000 };
       for (;;) await crypto.subtle.deriveBits(pbkdf2, key, 512);
     }`;
-    await box.addTool({ name: "derive", source, overrides: { limits: { cpuMs: 200 } } });
-    const result = await box.execute({ id: "c", toolName: "derive" });
+    await glovebox.addTool({ name: "derive", source, overrides: { limits: { cpuMs: 200 } } });
+    const result = await glovebox.execute({ id: "c", toolName: "derive" });
     expect(result.success ? "ok" : result.error.code).toBe("CPU_LIMIT");
   });
 });

@@ -98,9 +98,9 @@ test.for([
 });
 
 test("to find problems, SQLite reads no whole table", async () => {
-  await using box = await createGlovebox({ workers: { warmProcesses: 0 } });
+  await using glovebox = await createGlovebox({ workers: { warmProcesses: 0 } });
   const overview = await readOverview(db, OVERVIEW);
-  const plan = await planOf(() => readProblems({ db, tenantId: undefined, now: NOW }, box, overview));
+  const plan = await planOf(() => readProblems({ db, tenantId: undefined, now: NOW }, glovebox, overview));
   for (const index of ["tool_versions_waiting", "runs_open"]) expect(plan).toContain(` ${index}`);
   expect(plan).not.toMatch(WHOLE_TABLE);
 });

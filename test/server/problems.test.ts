@@ -225,7 +225,7 @@ describe.for(STORES)("with %s", (kind) => {
       { sourceId: "sandbox:fine", tenantId: "acme", state: "closed", ...circuit, failures: 1 },
       { sourceId: "mcp:upstream", tenantId: undefined, state: "half-open", ...circuit },
     ];
-    const box = {
+    const glovebox = {
       quarantinedTools: [{ contentHash, callsLeft: 7 }],
       health: ({ tenantId }: { readonly tenantId?: string }) =>
         sources.filter((one) => tenantId === undefined || one.tenantId === tenantId),
@@ -233,7 +233,7 @@ describe.for(STORES)("with %s", (kind) => {
     } as unknown as Glovebox;
     const overview = { tools: [] } as unknown as Parameters<typeof readProblems>[2];
     const of = async (tenantId: string | undefined) => {
-      const all = await readProblems({ db, tenantId, now: Date.now() }, box, overview);
+      const all = await readProblems({ db, tenantId, now: Date.now() }, glovebox, overview);
       const wanted: readonly string[] = ["circuit_open", "tool_quarantined", "worker_unhardened"];
       return all.filter(({ kind: found }) => wanted.includes(found));
     };

@@ -13,7 +13,7 @@ import { SqliteRunStore } from "../../src/host/runs/sqlite-run-store.ts";
 import { type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import { insertRequest, listToCancel } from "../../src/server/records/runs.ts";
 import { DatabaseRunStore } from "../../src/server/runs/database-run-store.ts";
-import { makeBox } from "../support/host-zone.ts";
+import { makeGlovebox } from "../support/host-zone.ts";
 import { STORES, type TestStore, TestStores } from "./support/stores.ts";
 
 const stores = new TestStores();
@@ -216,16 +216,16 @@ describe.for(["memory", "file", ...STORES] as const)("the run store: %s", (kind)
     const total = Number(process.env.GLOVEBOX_SUSPENDED_RUNS ?? 20);
     const options = { tenancy: "multi", workers: { max: 2 } } as const;
     const open = async (versions: readonly number[]) => {
-      const box = await makeBox(options);
+      const glovebox = await makeGlovebox(options);
       const built = await Promise.all(
         release("pinned", versions).map(async ({ version, ...tool }) => {
-          const { definition, bundle } = await box.inspectTool(tool, { tenantId: "many", grant: ["waitFor"] });
+          const { definition, bundle } = await glovebox.inspectTool(tool, { tenantId: "many", grant: ["waitFor"] });
           const weight = version === String(versions.at(-1)) ? 1 : 0;
           return { version, weight, definition, sha256: bundle.sha256, load: () => bundle, grant: ["waitFor"] };
         }),
       );
-      box.setRelease("pinned", built, { tenantId: "many" });
-      return { box, runs: createRuns(box, { store, pollMs: 0, maxOpen: 2_000 }) };
+      glovebox.setRelease("pinned", built, { tenantId: "many" });
+      return { glovebox, runs: createRuns(glovebox, { store, pollMs: 0, maxOpen: 2_000 }) };
     };
     const before = await open([1]);
     const ids = Array.from({ length: total }, (_, n) => `pinned${n}`);
@@ -238,7 +238,7 @@ describe.for(["memory", "file", ...STORES] as const)("the run store: %s", (kind)
       expect([run.state, run.toolVersion]).toEqual(["suspended", "1"]);
     });
     await before.runs.close();
-    await before.box.close();
+    await before.glovebox.close();
     const after = await open([1, 2]);
     const outputs: unknown[] = [];
     await inBatches(async (id, n) => {
@@ -248,7 +248,7 @@ describe.for(["memory", "file", ...STORES] as const)("the run store: %s", (kind)
     expect(outputs).toEqual(ids.map((_, n) => [1, n, n]));
     const fresh = await after.runs.start({ tenantId: "many", toolName: "pinned", id: "fresh" });
     expect(fresh.toolVersion).toBe("2");
-    await after.box.close();
+    await after.glovebox.close();
   });
 
   test.skipIf(kind === "memory")(

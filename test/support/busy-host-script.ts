@@ -3,22 +3,27 @@
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 
 const limits = { timeoutMs: 300_000, cpuMs: 300_000 };
-const box = await createGlovebox({ cache: false, tenancy: "multi", limits, workers: { max: 6, warmProcesses: 1 } });
-await box.addTool(
+const glovebox = await createGlovebox({
+  cache: false,
+  tenancy: "multi",
+  limits,
+  workers: { max: 6, warmProcesses: 1 },
+});
+await glovebox.addTool(
   { name: "loop", source: 'export default () => { console.log("begun"); for (;;); }' },
   { scope: "global" },
 );
-await box.addTool({ name: "quick", source: "export default () => 1" }, { scope: "global" });
+await glovebox.addTool({ name: "quick", source: "export default () => 1" }, { scope: "global" });
 
 const loops = ["a", "b"].map(
   (tenantId) =>
     new Promise<void>((onLog) => {
-      void box.execute({ id: "c1", toolName: "loop" }, { tenantId, timeoutMs: 300_000, onLog: () => onLog() });
+      void glovebox.execute({ id: "c1", toolName: "loop" }, { tenantId, timeoutMs: 300_000, onLog: () => onLog() });
     }),
 );
 
 async function callForever(tenantId: string): Promise<never> {
-  for (;;) await box.execute({ id: "c2", toolName: "quick" }, { tenantId });
+  for (;;) await glovebox.execute({ id: "c2", toolName: "quick" }, { tenantId });
 }
 
 /**
@@ -29,7 +34,7 @@ async function buildForever(): Promise<never> {
   for (let n = 0; ; n += 1) {
     const lines = Array.from({ length: 20_000 }, (_, line) => `export const x${line} = (a) => a + ${n};`);
     const source = `${lines.join("\n")}\nexport default () => ${n}; import "not-in-any-store";`;
-    await box.inspectTool({ source }, { scope: "global" }).catch(() => {});
+    await glovebox.inspectTool({ source }, { scope: "global" }).catch(() => {});
   }
 }
 

@@ -5,7 +5,7 @@ import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../src/host/config/glovebox-options.ts";
 import type { ToolResult } from "../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
-import { codeOf, makeBox } from "./host-zone.ts";
+import { codeOf, makeGlovebox } from "./host-zone.ts";
 import { signal, treeOf } from "./process-tree.ts";
 
 /** Answers with its own payload and with what the runtime says of the call: the two must agree, and with the caller. */
@@ -139,7 +139,7 @@ function watchDeadline(timeoutMs: number, lateMs: number, onLate: () => void): D
 /** A Glovebox with all the tools, and the ledger that their capability writes to. */
 export async function openChaos(
   options: GloveboxOptions,
-): Promise<{ readonly box: Glovebox; readonly ledger: Ledger }> {
+): Promise<{ readonly glovebox: Glovebox; readonly ledger: Ledger }> {
   const ledger = new Ledger();
   const mark = defineCapability({
     name: "mark",
@@ -150,16 +150,19 @@ export async function openChaos(
       return null;
     },
   });
-  const box = await makeBox({ ...options, tenancy: "multi", capabilities: [mark] });
-  onTestFinished(() => box.close());
+  const glovebox = await makeGlovebox({ ...options, tenancy: "multi", capabilities: [mark] });
+  onTestFinished(() => glovebox.close());
   for (const { name, source, isolateLifetime, marks } of TOOLS) {
-    await box.addTool({ name, source }, { scope: "global", isolateLifetime, ...(marks ? { grant: ["mark"] } : {}) });
+    await glovebox.addTool(
+      { name, source },
+      { scope: "global", isolateLifetime, ...(marks ? { grant: ["mark"] } : {}) },
+    );
   }
-  return { box, ledger };
+  return { glovebox, ledger };
 }
 
 /** Makes the calls, tenants side by side; resolves when each has its result. */
-export async function runLoad(box: Glovebox, ledger: Ledger, load: Load): Promise<void> {
+export async function runLoad(glovebox: Glovebox, ledger: Ledger, load: Load): Promise<void> {
   const { lateMs = Number.POSITIVE_INFINITY } = load;
   let made = 0;
   const lane = async (tenantId: string, offset: number): Promise<void> => {
@@ -173,7 +176,7 @@ export async function runLoad(box: Glovebox, ledger: Ledger, load: Load): Promis
       using _deadline = watchDeadline(load.timeoutMs, Math.min(lateMs, NEVER_MS), () =>
         ledger.wrong.push(`${callId} of ${tool.name} had no result ${lateMs} ms after its deadline`),
       );
-      const result = await box.execute(call, { tenantId, timeoutMs: load.timeoutMs });
+      const result = await glovebox.execute(call, { tenantId, timeoutMs: load.timeoutMs });
       ledger.settle(callId, result, performance.now() - began);
     }
   };
@@ -190,7 +193,7 @@ const pick = <Value>(values: readonly Value[]): Value | undefined => values[Math
  * how often.
  */
 export async function torment(
-  box: Glovebox,
+  glovebox: Glovebox,
   ledger: Ledger,
   everyCalls: number,
   hurt: (pids: readonly number[]) => boolean,
@@ -201,7 +204,7 @@ export async function torment(
     await pause(LOOK_MS);
     if (ledger.settled < next) continue;
     next += everyCalls;
-    const worker = pick(box.workerPids);
+    const worker = pick(glovebox.workerPids);
     if (worker !== undefined && hurt(treeOf(worker))) count += 1;
   }
   return count;

@@ -11,9 +11,9 @@ const run = promisify(execFile);
 const BARE = {
   root: `import { createGlovebox, type KvStore, ToolError, type ToolResult, ToolRouter, toHttpStatus } from "glovebox";
     export async function main(store: KvStore, signal: AbortSignal): Promise<number> {
-      await using box = await createGlovebox({ kv: store, telemetry: { captureContent: false }, hooks: [{ name: "h", validate: () => undefined }] });
-      await box.addTool({ name: "double", source: "export default ({ n }) => n * 2" });
-      const result: ToolResult = await box.execute({ id: "c1", toolName: "double", arguments: { n: 1 } }, { signal });
+      await using glovebox = await createGlovebox({ kv: store, telemetry: { captureContent: false }, hooks: [{ name: "h", validate: () => undefined }] });
+      await glovebox.addTool({ name: "double", source: "export default ({ n }) => n * 2" });
+      const result: ToolResult = await glovebox.execute({ id: "c1", toolName: "double", arguments: { n: 1 } }, { signal });
       return result.success ? 200 : toHttpStatus(result.error);
     }
     export const router: ToolRouter = new ToolRouter();
@@ -28,7 +28,7 @@ const BARE = {
     export const tool = openTool("./tool.ts");`,
   mcp: `import { createMcpHandler } from "glovebox/mcp";
     import type { Glovebox } from "glovebox";
-    export const serve = (box: Glovebox) => createMcpHandler(box, { name: "tools" });`,
+    export const serve = (glovebox: Glovebox) => createMcpHandler(glovebox, { name: "tools" });`,
   client: `import { ApiError, type Call, GloveboxClient } from "glovebox/client";
     export const call = async (): Promise<Call> =>
       await new GloveboxClient({ url: "http://127.0.0.1:8080", key: "k" }).tenant("acme").call("double", { input: { n: 1 } });
@@ -40,7 +40,7 @@ const BARE = {
     }`,
   codeMode: `import { CodeMode, type CodeModeOptions, createCodeMode, TypeChecker } from "glovebox/code-mode";
     import type { Glovebox } from "glovebox";
-    export const open = (box: Glovebox, options: CodeModeOptions): CodeMode => createCodeMode(box, options);
+    export const open = (glovebox: Glovebox, options: CodeModeOptions): CodeMode => createCodeMode(glovebox, options);
     export const checker = (): TypeChecker => new TypeChecker();`,
 } as const;
 /** The entries that a consumer without optional peers uses. `tsconfig-NAME.json` compiles each of them alone. */
@@ -49,7 +49,7 @@ export const BARE_ENTRIES: readonly string[] = Object.keys(BARE);
 const WITH_PEERS = {
   root: `import { metrics, trace } from "@opentelemetry/api";
     import { createGlovebox } from "glovebox";
-    export const box = createGlovebox({
+    export const glovebox = createGlovebox({
       telemetry: { tracerProvider: trace.getTracerProvider(), meterProvider: metrics.getMeterProvider() },
     });`,
   openai: `import { openaiChat, openaiResponses, toOpenAITools } from "glovebox/openai";
@@ -59,11 +59,11 @@ const WITH_PEERS = {
   aiSdk: `import type { ToolSet } from "ai";
     import type { Glovebox } from "glovebox";
     import { toAISDKTools } from "glovebox/ai-sdk";
-    export const toTools = (box: Glovebox): ToolSet => toAISDKTools(box);`,
+    export const toTools = (glovebox: Glovebox): ToolSet => toAISDKTools(glovebox);`,
   agents: `import { Agent } from "@openai/agents";
     import type { Glovebox } from "glovebox";
     import { toAgentsTools } from "glovebox/openai-agents";
-    export const toAgent = (box: Glovebox) => new Agent({ name: "a", tools: toAgentsTools(box) });`,
+    export const toAgent = (glovebox: Glovebox) => new Agent({ name: "a", tools: toAgentsTools(glovebox) });`,
 } as const;
 
 /** As strict as a consumer can be, and without the browser's types. Node's are there because the package depends on them. */

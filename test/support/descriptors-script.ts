@@ -3,13 +3,13 @@ import { closeSync, openSync } from "node:fs";
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 
 const limits = { timeoutMs: 120_000 };
-const box = await createGlovebox({ cache: false, tenancy: "multi", limits, workers: { warmProcesses: 0 } });
-await box.addTool({ name: "one", source: "export default () => 1" }, { scope: "global" });
+const glovebox = await createGlovebox({ cache: false, tenancy: "multi", limits, workers: { warmProcesses: 0 } });
+await glovebox.addTool({ name: "one", source: "export default () => 1" }, { scope: "global" });
 const codeOfCall = async (tenantId: string, timeoutMs?: number): Promise<string> => {
-  const result = await box.execute({ id: "c", toolName: "one" }, { tenantId, timeoutMs });
+  const result = await glovebox.execute({ id: "c", toolName: "one" }, { tenantId, timeoutMs });
   return result.success ? "ok" : result.error.code;
 };
-// The box's first process is taken: the next owner needs a new one.
+// The glovebox's first process is taken: the next owner needs a new one.
 await codeOfCall("before");
 const open: number[] = [];
 try {
@@ -21,4 +21,4 @@ const exhausted = await codeOfCall("first");
 for (const descriptor of open) closeSync(descriptor);
 console.log(exhausted);
 console.log(await codeOfCall("second"));
-await box.close();
+await glovebox.close();

@@ -32,7 +32,7 @@ interface Mode {
   readonly source?: string;
   readonly grant?: readonly string[];
   /** In the place of a call of the tool. */
-  readonly begin?: (box: Glovebox) => Promise<void>;
+  readonly begin?: (glovebox: Glovebox) => Promise<void>;
 }
 
 const kvStore = { get: hang, set: hang, delete: hang, list: hang, usage: hang, [Symbol.asyncDispose]: hang };
@@ -44,19 +44,19 @@ const MODES: { readonly [name: string]: Mode } = {
   "kv-pipe": {
     ...ASKS_KV,
     options: { kv: { path: join(folder, "pipe") } },
-    begin: async (box) => {
+    begin: async (glovebox) => {
       // createGlovebox() would have rejected it.
       execFileSync("mkfifo", [join(folder, "pipe")]);
-      await box.execute({ id: "c", toolName: "tool" }, { timeoutMs: 3_000 });
+      await glovebox.execute({ id: "c", toolName: "tool" }, { timeoutMs: 3_000 });
       nowItHangs();
     },
   },
   "kv-folder": {
     ...ASKS_KV,
     options: { kv: { path: join(folder, "kv") } },
-    begin: async (box) => {
+    begin: async (glovebox) => {
       mkdirSync(join(folder, "kv"));
-      await box.execute({ id: "c", toolName: "tool" });
+      await glovebox.execute({ id: "c", toolName: "tool" });
       nowItHangs();
     },
   },
@@ -67,15 +67,15 @@ const MODES: { readonly [name: string]: Mode } = {
     options: { capabilities: [hangCapability] },
   },
   "host-function": {
-    begin: async (box) => {
-      box.router.register("hang", {}, hang);
-      void box.execute({ id: "c", toolName: "hang" });
+    begin: async (glovebox) => {
+      glovebox.router.register("hang", {}, hang);
+      void glovebox.execute({ id: "c", toolName: "hang" });
     },
   },
   "host-source": {
-    begin: async (box) => {
-      box.router.addToolProvider("slow", { call: hang }).register("hang", {});
-      void box.execute({ id: "c", toolName: "hang" });
+    begin: async (glovebox) => {
+      glovebox.router.addToolProvider("slow", { call: hang }).register("hang", {});
+      void glovebox.execute({ id: "c", toolName: "hang" });
     },
   },
   "hook-validate": { options: hook("validate") },
@@ -91,13 +91,13 @@ const MODES: { readonly [name: string]: Mode } = {
   },
   loop: {
     source: "export default () => { console.log(1); for (;;); }",
-    begin: async (box) => {
-      void box.execute({ id: "c", toolName: "tool" }, { onLog: nowItHangs });
+    begin: async (glovebox) => {
+      void glovebox.execute({ id: "c", toolName: "tool" }, { onLog: nowItHangs });
     },
   },
   session: {
-    begin: async (box) => {
-      const session = await box.openSession({ grant: ["hang"], language: "javascript" });
+    begin: async (glovebox) => {
+      const session = await glovebox.openSession({ grant: ["hang"], language: "javascript" });
       void session.run("await ctx.hang()");
     },
     options: { capabilities: [hangCapability] },
@@ -106,32 +106,32 @@ const MODES: { readonly [name: string]: Mode } = {
     source: "export default async function* (_, ctx) { yield 1; await ctx.hang(); }",
     grant: ["hang"],
     options: { capabilities: [hangCapability] },
-    begin: async (box) => {
-      const stream = box.stream({ id: "c", toolName: "tool" });
+    begin: async (glovebox) => {
+      const stream = glovebox.stream({ id: "c", toolName: "tool" });
       await stream.next();
       void stream.next();
     },
   },
   bundler: {
-    begin: async (box) => {
+    begin: async (glovebox) => {
       const nested = `${"(".repeat(2_000)}1${")".repeat(2_000)}`;
       const source = `export default () => [${Array.from({ length: 500 }, () => nested).join(",")}]`;
-      box.addTool({ name: "large", source }).catch(() => {});
+      glovebox.addTool({ name: "large", source }).catch(() => {});
       await sleep(200);
       nowItHangs();
     },
   },
   "mcp-deaf": {
     options: { mcp: { servers: { up: { command: process.execPath, args: [STUBBORN, "deaf"], env: {} } } } },
-    begin: async (box) => {
-      await box.listTools();
+    begin: async (glovebox) => {
+      await glovebox.listTools();
       nowItHangs();
     },
   },
   "mcp-mute": {
     options: { mcp: { servers: { up: { command: process.execPath, args: [STUBBORN, "mute"], env: {} } } } },
-    begin: async (box) => {
-      void box.listTools();
+    begin: async (glovebox) => {
+      void glovebox.listTools();
       await sleep(500);
       nowItHangs();
     },
@@ -147,12 +147,12 @@ for (const mode of modes) {
   // Nothing but close() ends a call.
   const limits = { timeoutMs: 300_000, cpuMs: 300_000 };
   const workers = { max: 2, warmProcesses: 0 };
-  const box = await createGlovebox({ cache, kv: "memory", limits, workers, ...options });
-  await box.addTool({ name: "tool", source }, { grant: [...grant] });
-  if (begin !== undefined) await begin(box);
-  else void box.execute({ id: "c", toolName: "tool" }, context);
+  const glovebox = await createGlovebox({ cache, kv: "memory", limits, workers, ...options });
+  await glovebox.addTool({ name: "tool", source }, { grant: [...grant] });
+  if (begin !== undefined) await begin(glovebox);
+  else void glovebox.execute({ id: "c", toolName: "tool" }, context);
   await hanging.promise;
   say(`${mode}: begun`);
-  await box.close();
+  await glovebox.close();
   say(`${mode}: closed`);
 }

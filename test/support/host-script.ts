@@ -2,12 +2,17 @@
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 
 const limits = { timeoutMs: 300_000, cpuMs: 300_000 };
-const box = await createGlovebox({ cache: false, tenancy: "multi", limits, workers: { max: 4, warmProcesses: 1 } });
-await box.addTool(
+const glovebox = await createGlovebox({
+  cache: false,
+  tenancy: "multi",
+  limits,
+  workers: { max: 4, warmProcesses: 1 },
+});
+await glovebox.addTool(
   { name: "loop", source: 'export default () => { console.log("begun"); for (;;); }' },
   { scope: "global" },
 );
-await box.addTool(
+await glovebox.addTool(
   { name: "wait", source: 'export default () => { console.log("begun"); return new Promise(() => {}); }' },
   { scope: "global" },
 );
@@ -15,8 +20,8 @@ await box.addTool(
 const begun = ["loop", "wait"].map(
   (toolName) =>
     new Promise<void>((onLog) => {
-      void box.execute({ id: "c1", toolName }, { tenantId: toolName, timeoutMs: 300_000, onLog: () => onLog() });
+      void glovebox.execute({ id: "c1", toolName }, { tenantId: toolName, timeoutMs: 300_000, onLog: () => onLog() });
     }),
 );
 await Promise.all(begun);
-process.stdout.write(`${JSON.stringify(box.workerPids)}\n`);
+process.stdout.write(`${JSON.stringify(glovebox.workerPids)}\n`);

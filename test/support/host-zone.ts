@@ -22,7 +22,7 @@ export const SHARED_CACHE = {
  * Creates a Glovebox with a store in memory, no warm processes, and time limits that a busy machine does not exceed. Tests of building pass
  * `cache: false`.
  */
-export async function makeBox(options: GloveboxOptions = {}): Promise<Glovebox> {
+export async function makeGlovebox(options: GloveboxOptions = {}): Promise<Glovebox> {
   return await createGlovebox({
     cache: SHARED_CACHE,
     kv: "memory",
@@ -68,10 +68,16 @@ export function expectPublishable(value: unknown): void {
 }
 
 /** Adds a tool, calls it once, and returns the recording of the call. */
-export async function recordCall(box: Glovebox, whose: { readonly tenantId?: string } = {}): Promise<CallRecording> {
+export async function recordCall(
+  glovebox: Glovebox,
+  whose: { readonly tenantId?: string } = {},
+): Promise<CallRecording> {
   const { promise, resolve, reject } = Promise.withResolvers<CallRecording>();
-  await box.addTool({ name: "recorded", source: "export default () => Math.random()" }, whose);
-  const result = await box.execute({ id: "c", toolName: "recorded" }, { ...whose, record: { onRecording: resolve } });
+  await glovebox.addTool({ name: "recorded", source: "export default () => Math.random()" }, whose);
+  const result = await glovebox.execute(
+    { id: "c", toolName: "recorded" },
+    { ...whose, record: { onRecording: resolve } },
+  );
   if (!result.success) reject(new Error(result.error.message));
   return await promise;
 }

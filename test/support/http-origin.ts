@@ -8,7 +8,7 @@ import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { onLoopback } from "./egress.ts";
-import { makeBox, outputOf } from "./host-zone.ts";
+import { makeGlovebox, outputOf } from "./host-zone.ts";
 
 /** Modules and addresses that a program gets. It must not use anything else from around it. */
 export interface HttpParts {
@@ -77,7 +77,7 @@ async function echo(request: IncomingMessage, response: ServerResponse): Promise
 }
 
 export interface HttpOrigin extends AsyncDisposable {
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly origin: string;
   readonly port: number;
   /** Requests that the server has received. */
@@ -112,25 +112,25 @@ export async function openHttpOrigin(allow: readonly string[] = [], options: obj
   const { port } = server.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
   const egress = { allow: [...onLoopback(origin, ...allow)] };
-  const box = await makeBox({ egress, limits: { timeoutMs: 120_000 }, ...options });
+  const glovebox = await makeGlovebox({ egress, limits: { timeoutMs: 120_000 }, ...options });
   let added: Promise<unknown> | undefined;
   return {
-    box,
+    glovebox,
     origin,
     port,
     requests,
     async inTool(program, input = {}) {
-      added ??= box.addTool({ name: "program", source: ANY_PROGRAM }, { grant: ["fetch"] });
+      added ??= glovebox.addTool({ name: "program", source: ANY_PROGRAM }, { grant: ["fetch"] });
       await added;
       const given = { program: program.toString(), origin, port, ...input };
-      return outputOf(await box.execute({ id: "c1", toolName: "program", arguments: given }));
+      return outputOf(await glovebox.execute({ id: "c1", toolName: "program", arguments: given }));
     },
     async inNode(program) {
       const result = await program({ http, https, stream, origin, port });
       return JSON.parse(JSON.stringify(result ?? null)) as unknown;
     },
     async [Symbol.asyncDispose]() {
-      await box.close();
+      await glovebox.close();
       server.closeAllConnections();
       server.close();
     },

@@ -5,20 +5,20 @@ import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
 import { createMcpHandler, createResourceServer, type McpHandler } from "../../src/host/mcp/server/index.ts";
 import { FAILING_CALLBACKS } from "./failing-callbacks.ts";
-import { makeBox } from "./host-zone.ts";
+import { makeGlovebox } from "./host-zone.ts";
 import { AUTH_ANSWERS, METADATA_ANSWERS, validCaller } from "./mcp-auth-answers.ts";
 
 const RESOURCE = "https://tools.example.com/mcp";
 const MiB = 1_024 * 1_024;
-const box = await makeBox();
+const glovebox = await makeGlovebox();
 /** Callers are assigned to tenants only where there are several. */
-const multi = await makeBox({ tenancy: "multi" });
+const multi = await makeGlovebox({ tenancy: "multi" });
 let ran = 0;
-box.router.register("count", {}, () => {
+glovebox.router.register("count", {}, () => {
   ran += 1;
   return ran;
 });
-box.router.register("big", {}, () => "x".repeat(7 * MiB));
+glovebox.router.register("big", {}, () => "x".repeat(7 * MiB));
 /** Requests to /bounded that were answered. */
 let answered = 0;
 
@@ -39,22 +39,27 @@ const resourceServer = (options: object) =>
   createResourceServer({ resource: RESOURCE, authorizationServers: ["http://127.0.0.1:1"], ...options });
 
 const MAKERS: Readonly<Record<string, (callback: Callback, index: number) => McpHandler>> = {
-  ok: () => createMcpHandler(box),
-  bounded: () => createMcpHandler(box, { limits: { responseBytes: { perCaller: 16 * MiB, total: 16 * MiB } } }),
+  ok: () => createMcpHandler(glovebox),
+  bounded: () => createMcpHandler(glovebox, { limits: { responseBytes: { perCaller: 16 * MiB, total: 16 * MiB } } }),
   answers: (_, index) =>
-    createMcpHandler(box, { auth: { ...open, authenticate: () => AUTH_ANSWERS[index]?.[1](urlOf) as never } }),
+    createMcpHandler(glovebox, { auth: { ...open, authenticate: () => AUTH_ANSWERS[index]?.[1](urlOf) as never } }),
   metadata: (_, index) =>
-    createMcpHandler(box, { auth: { ...open, serveMetadata: () => METADATA_ANSWERS[index]?.[1](urlOf) as never } }),
+    createMcpHandler(glovebox, {
+      auth: { ...open, serveMetadata: () => METADATA_ANSWERS[index]?.[1](urlOf) as never },
+    }),
   onError: (onError) => createMcpHandler(multi, { onError, tenantOf: fail }),
   // One forged token, whose key cannot be found: both listeners receive an error.
-  forged: (onError) => createMcpHandler(box, { auth: resourceServer({ onError }), onError }),
-  verify: (verify) => createMcpHandler(box, { auth: resourceServer({ verify, onError: verify }), onError: verify }),
+  forged: (onError) => createMcpHandler(glovebox, { auth: resourceServer({ onError }), onError }),
+  verify: (verify) =>
+    createMcpHandler(glovebox, { auth: resourceServer({ verify, onError: verify }), onError: verify }),
   tenantOf: (tenantOf) => createMcpHandler(multi, { tenantOf, onError: tenantOf }),
-  authenticate: (authenticate) => createMcpHandler(box, { auth: { ...open, authenticate }, onError: authenticate }),
-  serveMetadata: (serveMetadata) => createMcpHandler(box, { auth: { ...open, serveMetadata }, onError: serveMetadata }),
-  register: (register) => createMcpHandler(box, { register, onError: register }),
+  authenticate: (authenticate) =>
+    createMcpHandler(glovebox, { auth: { ...open, authenticate }, onError: authenticate }),
+  serveMetadata: (serveMetadata) =>
+    createMcpHandler(glovebox, { auth: { ...open, serveMetadata }, onError: serveMetadata }),
+  register: (register) => createMcpHandler(glovebox, { register, onError: register }),
   listeners: (listener) =>
-    createMcpHandler(box, {
+    createMcpHandler(glovebox, {
       onError: listener,
       register: ({ server }) =>
         void Object.assign(server, { onerror: listener, onclose: listener, oninitialized: listener }),

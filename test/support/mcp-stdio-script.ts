@@ -2,12 +2,12 @@
 // (`onError` or `register`) and the number of its failure.
 import { serveMcpStdio } from "../../src/host/mcp/server/index.ts";
 import { FAILING_CALLBACKS } from "./failing-callbacks.ts";
-import { makeBox } from "./host-zone.ts";
+import { makeGlovebox } from "./host-zone.ts";
 
 const [callback = "", index = "0"] = process.argv.slice(2);
 const failing = FAILING_CALLBACKS[Number(index)]?.[1] as () => never;
-await using box = await makeBox();
-await using server = serveMcpStdio(box, {
+await using glovebox = await makeGlovebox();
+await using server = serveMcpStdio(glovebox, {
   onError: failing,
   register: callback === "register" ? failing : ({ server }) => void Object.assign(server, { onerror: failing }),
 });

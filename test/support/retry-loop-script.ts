@@ -19,34 +19,34 @@ const wrong = { unknownKey: 1 } as never;
 const cancelled = { signal: AbortSignal.abort() };
 
 /** Each is rejected at once, in its own way. */
-const ATTEMPTS: { readonly [name: string]: (box: Glovebox) => Promise<unknown> } = {
-  execute: (box) => box.execute(call),
-  stream: async (box) => {
-    for await (const _item of box.stream(call));
+const ATTEMPTS: { readonly [name: string]: (glovebox: Glovebox) => Promise<unknown> } = {
+  execute: (glovebox) => glovebox.execute(call),
+  stream: async (glovebox) => {
+    for await (const _item of glovebox.stream(call));
   },
-  executeBatch: (box) => box.executeBatch([call, call]),
-  emptyBatch: (box) => box.executeBatch([]),
-  invocation: (box) => box.invoker.execute(call),
-  unknownTool: (box) => box.execute(unknown),
-  wrongContext: (box) => box.execute(call, wrong),
-  wrongBatch: (box) => box.executeBatch([call], wrong),
-  wrongInvocation: (box) => box.invoker.execute(wrong),
-  cancelled: (box) => box.execute(call, cancelled),
-  cancelledInvocation: (box) => box.invoker.execute({ toolName: "one", context: cancelled }),
+  executeBatch: (glovebox) => glovebox.executeBatch([call, call]),
+  emptyBatch: (glovebox) => glovebox.executeBatch([]),
+  invocation: (glovebox) => glovebox.invoker.execute(call),
+  unknownTool: (glovebox) => glovebox.execute(unknown),
+  wrongContext: (glovebox) => glovebox.execute(call, wrong),
+  wrongBatch: (glovebox) => glovebox.executeBatch([call], wrong),
+  wrongInvocation: (glovebox) => glovebox.invoker.execute(wrong),
+  cancelled: (glovebox) => glovebox.execute(call, cancelled),
+  cancelledInvocation: (glovebox) => glovebox.invoker.execute({ toolName: "one", context: cancelled }),
   rejectingRouter: () =>
     new ToolInvoker({ execute: () => Promise.reject(new Error("no")) } as never).execute({ toolName: "one" }),
-  session: async (box) => await (await session(box)).run("1"),
-  wrongRun: async (box) => await (await session(box)).run("1", wrong),
-  addTool: (box) => box.addTool(ONE),
-  inspectTool: (box) => box.inspectTool(ONE),
-  openSession: (box) => box.openSession(),
-  wrongSession: (box) => box.openSession(wrong),
-  closeSession: (box) => box.closeSession(1 as never),
-  closeSessions: (box) => box.closeSessions(wrong),
-  listTools: (box) => box.listTools(wrong),
-  close: (box) => box.close(wrong),
+  session: async (glovebox) => await (await session(glovebox)).run("1"),
+  wrongRun: async (glovebox) => await (await session(glovebox)).run("1", wrong),
+  addTool: (glovebox) => glovebox.addTool(ONE),
+  inspectTool: (glovebox) => glovebox.inspectTool(ONE),
+  openSession: (glovebox) => glovebox.openSession(),
+  wrongSession: (glovebox) => glovebox.openSession(wrong),
+  closeSession: (glovebox) => glovebox.closeSession(1 as never),
+  closeSessions: (glovebox) => glovebox.closeSessions(wrong),
+  listTools: (glovebox) => glovebox.listTools(wrong),
+  close: (glovebox) => glovebox.close(wrong),
   createGlovebox: () => createGlovebox(wrong),
-  removeServer: (box) => box.mcp.removeServer(1 as never),
+  removeServer: (glovebox) => glovebox.mcp.removeServer(1 as never),
   runsStart: () => closedRuns.start({ toolName: "one" }),
   runsBegin: () => closedRuns.begin({ toolName: "one" }),
   runsResume: () => closedRuns.resume("r"),
@@ -72,9 +72,9 @@ const ATTEMPTS: { readonly [name: string]: (box: Glovebox) => Promise<unknown> }
 };
 
 const opened = new Map<Glovebox, ReturnType<Glovebox["openSession"]>>();
-const session = (box: Glovebox): ReturnType<Glovebox["openSession"]> => {
-  const one = opened.get(box) ?? box.openSession({ language: "javascript" });
-  opened.set(box, one);
+const session = (glovebox: Glovebox): ReturnType<Glovebox["openSession"]> => {
+  const one = opened.get(glovebox) ?? glovebox.openSession({ language: "javascript" });
+  opened.set(glovebox, one);
   return one;
 };
 
@@ -95,7 +95,7 @@ const several = await createGlovebox({
 });
 await several.suspendTenant("suspended");
 await several.execute(call, { tenantId: "limited" });
-const boxes = { open, closed, full };
+const gloveboxes = { open, closed, full };
 const runs = createRuns(open, { store: new MemoryRunStore(), pollMs: 0 });
 const closedRuns = createRuns(open, { store: new MemoryRunStore(), pollMs: 0 });
 await closedRuns.close();
@@ -103,7 +103,7 @@ const checker = new TypeChecker();
 await checker[Symbol.asyncDispose]();
 
 /** Retries until a timer has fired and a signal has been handled; `forever`: and then goes on. */
-async function retry(name: string, state: keyof typeof boxes, forever: boolean): Promise<void> {
+async function retry(name: string, state: keyof typeof gloveboxes, forever: boolean): Promise<void> {
   const attempt = ATTEMPTS[name];
   if (attempt === undefined) throw new Error(`There is no attempt "${name}"`);
   let missing = 2;
@@ -116,12 +116,12 @@ async function retry(name: string, state: keyof typeof boxes, forever: boolean):
   process.kill(process.pid, "SIGUSR2");
   while (missing > 0 || forever) {
     try {
-      await attempt(boxes[state]);
+      await attempt(gloveboxes[state]);
     } catch {
       // It is tried again at once.
     }
   }
 }
 
-const loops = JSON.parse(process.argv[2] ?? "[]") as (readonly [name: string, state: keyof typeof boxes])[];
+const loops = JSON.parse(process.argv[2] ?? "[]") as (readonly [name: string, state: keyof typeof gloveboxes])[];
 for (const [index, [name, state]] of loops.entries()) await retry(name, state, index === loops.length - 1);

@@ -8,7 +8,7 @@ const shutdown = { signals: ["SIGTERM"], drainMs: Number(drainMs) } as const;
 /** Opens when the host has begun to drain: the call that waits for it can end only then. */
 const opened = Promise.withResolvers<null>();
 const gate = defineCapability({ name: "gate", inputSchema: {}, outputSchema: {}, handler: () => opened.promise });
-const box = await createGlovebox({
+const glovebox = await createGlovebox({
   cache: false,
   capabilities: [gate],
   tenancy: "multi",
@@ -22,11 +22,11 @@ const source = `export default ({ how }, ctx) => {
   if (how === "loop") for (;;);
   return how === "gate" ? ctx.gate() : how === "never" ? new Promise(() => {}) : 1;
 };`;
-await box.addTool({ name: "tool", source }, { scope: "global", grant: ["gate"] });
+await glovebox.addTool({ name: "tool", source }, { scope: "global", grant: ["gate"] });
 
 async function call(id: string, how: string): Promise<string> {
   const context = { tenantId: how === "loop" ? "looping" : "acme", timeoutMs: 300_000 };
-  const result = await box.execute({ id, toolName: "tool", arguments: { how } }, context);
+  const result = await glovebox.execute({ id, toolName: "tool", arguments: { how } }, context);
   return result.success ? "ok" : result.error.code;
 }
 const tell = async (id: string, how: string): Promise<void> => {
@@ -36,7 +36,7 @@ const tell = async (id: string, how: string): Promise<void> => {
 if (mode === "listener") process.on("SIGTERM", () => say({ id: "heard" }));
 const calls = [tell("soon", "gate"), tell("never", "never"), tell("loop", "loop")];
 await call("first", "once");
-say({ pids: box.workerPids });
+say({ pids: glovebox.workerPids });
 // Calls keep arriving. The first rejected call is printed.
 let isDraining = false;
 const late = setInterval(async () => {
@@ -49,7 +49,7 @@ const late = setInterval(async () => {
 }, 20);
 await Promise.all(calls);
 if (mode === "listener") {
-  await box.close();
+  await glovebox.close();
   say({ id: "closed" });
   process.exit(7);
 }

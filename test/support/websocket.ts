@@ -10,7 +10,7 @@ import type { EgressOptions } from "../../src/host/capabilities/fetch/egress-pol
 import type { GloveboxOptions } from "../../src/host/config/glovebox-options.ts";
 import type { CallContext, ToolResult } from "../../src/host/contract/tool-call.ts";
 import { onLoopback } from "./egress.ts";
-import { makeBox } from "./host-zone.ts";
+import { makeGlovebox } from "./host-zone.ts";
 
 export interface SocketServer {
   readonly port: number;
@@ -118,25 +118,25 @@ export async function makeSocketTools(
   more: GloveboxOptions = {},
 ): Promise<SocketTools> {
   const ports = Array.from({ length: 0xffff - 1_024 }, (_, index) => index + 1_025);
-  const box = await makeBox({
+  const glovebox = await makeGlovebox({
     egress: { allow: onLoopback("127.0.0.1"), ports, ...egress },
     ...more,
     engine: { dynamicCode: true },
   });
   const grant = ["fetch", "secrets"];
   let added = 0;
-  await box.addTool({ name: "any", source: RUNS_ANY_BODY }, { grant });
+  await glovebox.addTool({ name: "any", source: RUNS_ANY_BODY }, { grant });
   return {
     async run(body, url, imports, context = {}) {
       if (imports === undefined) {
-        return await box.execute({ id: "c1", toolName: "any", arguments: { url, body } }, context);
+        return await glovebox.execute({ id: "c1", toolName: "any", arguments: { url, body } }, context);
       }
       added += 1;
       const toolName = `tool${added}`;
       const source = `${imports}\n${RECORD}\nexport default async ({ url }, ctx) => { ${body} };`;
-      await box.addTool({ name: toolName, source }, { grant });
-      return await box.execute({ id: "c1", toolName, arguments: { url } }, context);
+      await glovebox.addTool({ name: toolName, source }, { grant });
+      return await glovebox.execute({ id: "c1", toolName, arguments: { url } }, context);
     },
-    [Symbol.asyncDispose]: () => box.close(),
+    [Symbol.asyncDispose]: () => glovebox.close(),
   };
 }

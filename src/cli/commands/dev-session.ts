@@ -36,7 +36,7 @@ function folderOf(path: string): string {
 }
 
 export class DevSession {
-  readonly #box: Glovebox;
+  readonly #glovebox: Glovebox;
   readonly #options: DevOptions;
   readonly #io: Io;
   /** Source files of the last successful build. */
@@ -48,8 +48,8 @@ export class DevSession {
   #isAwake = false;
   #isStopped = false;
 
-  constructor(box: Glovebox, options: DevOptions, io: Io) {
-    this.#box = box;
+  constructor(glovebox: Glovebox, options: DevOptions, io: Io) {
+    this.#glovebox = glovebox;
     this.#options = options;
     this.#io = io;
   }
@@ -66,7 +66,7 @@ export class DevSession {
     this.#isStopped = true;
     this.rerun();
     // Ends a build or an evaluation of the top level that still runs.
-    ignoreOutcome(() => this.#box.close());
+    ignoreOutcome(() => this.#glovebox.close());
   }
 
   /** Resolves when the session was stopped. */
@@ -102,7 +102,7 @@ export class DevSession {
     this.#print("cyan", `${new Date().toTimeString().slice(0, 8)} ${path}`);
     let tool: ToolInspection | undefined;
     try {
-      tool = await this.#box.inspectTool({ path }, { ...tenant.scope, grant: this.#options.grant });
+      tool = await this.#glovebox.inspectTool({ path }, { ...tenant.scope, grant: this.#options.grant });
       this.#files = tool.files;
       printWarnings(tool.warnings, this.#io.stderr);
       this.#printResult(await this.#execute(tool), tool);
@@ -121,8 +121,8 @@ export class DevSession {
   async #execute(tool: ToolInspection): Promise<ToolResult> {
     const { path, tenant, input, logSourceLocations, hub } = this.#options;
     const args = await readInput(input, tool.definition.inputSchema, this.#io, this.#call.signal);
-    if (this.#registered !== undefined) this.#box.removeTool(this.#registered, tenant.scope);
-    const { name } = await this.#box.addTool(
+    if (this.#registered !== undefined) this.#glovebox.removeTool(this.#registered, tenant.scope);
+    const { name } = await this.#glovebox.addTool(
       { path, name: tool.definition.name },
       { ...tenant.scope, grant: this.#options.grant },
     );
@@ -132,7 +132,7 @@ export class DevSession {
       printLog(entry, this.#io.stderr);
       hub?.log(entry);
     };
-    return await this.#box.execute(
+    return await this.#glovebox.execute(
       { id: `dev-${this.#runs}`, toolName: name, arguments: args },
       { ...tenant.scope, logSourceLocations, signal: this.#call.signal, onLog },
     );

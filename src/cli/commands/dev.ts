@@ -3,7 +3,7 @@
 import { createGlovebox, createInspectedGlovebox } from "../../host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../host/glovebox/glovebox.ts";
 import { readCallOptions } from "../shared/call-options.ts";
-import { openBox } from "../shared/open-glovebox.ts";
+import { openGlovebox } from "../shared/open-glovebox.ts";
 import { openInspection } from "../shared/open-inspection.ts";
 import { findPackages } from "../shared/project-root.ts";
 import type { Io } from "../terminal/process-io.ts";
@@ -40,7 +40,7 @@ export async function devCommand(given: Arguments, io: Io): Promise<number> {
   }
   // Warnings are ignored here, because the inspection has printed them.
   const onWarning = (): void => {};
-  const boxOptions = {
+  const gloveboxOptions = {
     ...findPackages([path], given),
     limits,
     ...options.tenant.host,
@@ -52,9 +52,9 @@ export async function devCommand(given: Arguments, io: Io): Promise<number> {
   await using inspection = await openInspection(given, path, io);
   const hub = inspection?.hub;
   const create = (): Promise<Glovebox> =>
-    hub === undefined ? createGlovebox(boxOptions) : createInspectedGlovebox(boxOptions, hub);
-  await using box = await openBox(io, create);
-  const session = new DevSession(box, { ...options, path, hub }, io);
+    hub === undefined ? createGlovebox(gloveboxOptions) : createInspectedGlovebox(gloveboxOptions, hub);
+  await using glovebox = await openGlovebox(io, create);
+  const session = new DevSession(glovebox, { ...options, path, hub }, io);
   io.stop.addEventListener("abort", () => session.stop(), { once: true });
   const restoreTerminal = handleKeys(session, io);
   try {

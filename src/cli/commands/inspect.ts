@@ -3,7 +3,7 @@
 import { createGlovebox } from "../../host/glovebox/create-glovebox.ts";
 import type { ToolInspection } from "../../host/glovebox/glovebox.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { openBox } from "../shared/open-glovebox.ts";
+import { openGlovebox } from "../shared/open-glovebox.ts";
 import { printError, printJson, printWarnings } from "../shared/print.ts";
 import { findPackages } from "../shared/project-root.ts";
 import { createShowCode } from "../shared/source-lines.ts";
@@ -54,9 +54,11 @@ export async function inspectCommand(given: Arguments, io: Io): Promise<number> 
     values,
     positionals: [path = ""],
   } = given;
-  await using box = await openBox(io, () => createGlovebox({ ...findPackages([path], given), shutdown: false }));
+  await using glovebox = await openGlovebox(io, () =>
+    createGlovebox({ ...findPackages([path], given), shutdown: false }),
+  );
   try {
-    const tool = await box.inspectTool({ path });
+    const tool = await glovebox.inspectTool({ path });
     printWarnings(tool.warnings, io.stderr);
     if (values.json === true) printJson(toJson(tool), io.stdout);
     else io.stdout.print(`${describeTool(tool)}\n`);

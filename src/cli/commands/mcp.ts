@@ -13,7 +13,7 @@ import { ignoreOutcome } from "../../host/util/host-callback.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { type CallFlags, readCallOptions } from "../shared/call-options.ts";
-import { openBox } from "../shared/open-glovebox.ts";
+import { openGlovebox } from "../shared/open-glovebox.ts";
 import { printWarnings } from "../shared/print.ts";
 import { findPackages } from "../shared/project-root.ts";
 import { readUpstreamServers } from "../shared/upstream-servers.ts";
@@ -98,19 +98,19 @@ async function openStore(path: string): Promise<SqliteRunStore> {
   }
 }
 
-async function openRuns(box: Glovebox, store: SqliteRunStore): Promise<Runs> {
+async function openRuns(glovebox: Glovebox, store: SqliteRunStore): Promise<Runs> {
   const { createRuns } = await import("../../host/runs/runs.ts");
-  return createRuns(box, { store });
+  return createRuns(glovebox, { store });
 }
 
 /** @throws {UsageError} if code cannot be type-checked */
 async function openCodeMode(
-  box: Glovebox,
+  glovebox: Glovebox,
   options: { readonly typeCheck: boolean; readonly runs?: RunsOptions },
 ): Promise<CodeMode> {
   const { createCodeMode } = await import("../../host/code-mode/code-mode.ts");
   try {
-    return createCodeMode(box, { ...options, language: ["typescript", "javascript", "python"] });
+    return createCodeMode(glovebox, { ...options, language: ["typescript", "javascript", "python"] });
   } catch (thrown) {
     if (!(thrown instanceof ToolError) || thrown.code !== "TOOL_UNAVAILABLE") throw thrown;
     throw new UsageError(`--code-mode: ${thrown.message.replace("typeCheck: false", "--no-type-check")}`);
@@ -171,9 +171,9 @@ async function serveStdio(
 }
 
 /** Reports the servers that do not answer. The tools of the others are served. */
-async function reportServers(box: Glovebox, { tenant }: ServeRequest, io: Io): Promise<void> {
-  await box.listTools(tenant.scope);
-  for (const { server, state, lastError } of box.mcp.servers()) {
+async function reportServers(glovebox: Glovebox, { tenant }: ServeRequest, io: Io): Promise<void> {
+  await glovebox.listTools(tenant.scope);
+  for (const { server, state, lastError } of glovebox.mcp.servers()) {
     if (state === "connected") continue;
     const why = lastError === undefined ? "" : `: ${toVisibleLine(lastError.message)}`;
     io.stderr.print(`glovebox: the MCP server ${server} is not available${why}\n`);
@@ -197,18 +197,18 @@ export async function mcpCommand(given: Arguments, io: Io): Promise<number> {
     tools,
     onWarning,
   } as const;
-  await using box = await openBox(io, () => createGlovebox(options));
-  for (const path of paths) await box.addTool({ path }, { ...tenant.scope, grant });
+  await using glovebox = await openGlovebox(io, () => createGlovebox(options));
+  for (const path of paths) await glovebox.addTool({ path }, { ...tenant.scope, grant });
   io.stop.throwIfAborted();
   const stopped = untilStopped(io);
-  if (Object.keys(servers).length > 0) ignoreOutcome(() => reportServers(box, request, io));
+  if (Object.keys(servers).length > 0) ignoreOutcome(() => reportServers(glovebox, request, io));
   using store = runsPath === undefined ? undefined : await openStore(runsPath);
   // Code that waits does so inside run_code, so that its calls are not tasks.
-  await using runs = store === undefined || codeMode !== undefined ? undefined : await openRuns(box, store);
+  await using runs = store === undefined || codeMode !== undefined ? undefined : await openRuns(glovebox, store);
   const codeRuns = store === undefined ? {} : { runs: { store } };
-  const own = codeMode && (await openCodeMode(box, { ...tenant.scope, ...codeMode, ...codeRuns }));
+  const own = codeMode && (await openCodeMode(glovebox, { ...tenant.scope, ...codeMode, ...codeRuns }));
   try {
-    const served = { host: own ?? box, runs };
+    const served = { host: own ?? glovebox, runs };
     if (http === undefined) await serveStdio(served, request, stopped, io);
     else await serveHttp(served, { ...request, http }, stopped, io);
   } finally {

@@ -12,7 +12,7 @@ import { toVisibleLine } from "../../host/util/visible-text.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { connectTenant, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted } from "../remote/table.ts";
-import { openBox } from "../shared/open-glovebox.ts";
+import { openGlovebox } from "../shared/open-glovebox.ts";
 import { openInspection } from "../shared/open-inspection.ts";
 import { printLog } from "../shared/print.ts";
 import type { Io } from "../terminal/process-io.ts";
@@ -43,7 +43,7 @@ const hashOf = (code: StoredCode): string | undefined =>
   "files" in code ? locatePythonTool(code, "python", Number.POSITIVE_INFINITY)?.sha256 : code.sha256;
 
 /** Adds the version as the server runs it. The server has built it, so the code is the recorded code, byte for byte. */
-function addVersion(box: Glovebox, { recording, version, code }: Fetched): void {
+function addVersion(glovebox: Glovebox, { recording, version, code }: Fetched): void {
   const { toolName, tenantId } = recording;
   const { definition, language, grant, isolateLifetime } = version;
   const released = {
@@ -51,7 +51,7 @@ function addVersion(box: Glovebox, { recording, version, code }: Fetched): void 
     ...{ sha256: hashOf(code), ...(isolateLifetime === null ? {} : { isolateLifetime }) },
   };
   // The server's definition is data from outside: setRelease parses it.
-  box.setRelease(toolName, [released as unknown as ReleaseVersion], { tenantId });
+  glovebox.setRelease(toolName, [released as unknown as ReleaseVersion], { tenantId });
 }
 
 function printReplayed({ verdict, result, divergence }: ReplayedCall, io: Io): void {
@@ -86,16 +86,16 @@ export async function replayCommand(given: Arguments, io: Io): Promise<number> {
       ...({ tenancy: "multi", kv: "memory" } as const),
       ...{ limits, workers: { warmProcesses: 0 }, shutdown: false, onWarning: () => {} },
     };
-    await using box = await openBox(io, () =>
+    await using glovebox = await openGlovebox(io, () =>
       hub === undefined ? createGlovebox(options) : createInspectedGlovebox(options, hub),
     );
-    addVersion(box, fetched);
+    addVersion(glovebox, fetched);
     if (fetched.code.sourceMap !== undefined) hub?.setSourceMap(fetched.code.sourceMap);
     const onLog = (entry: LogEntry): void => {
       printLog(entry, io.stderr);
       hub?.log(entry);
     };
-    const replayed = await box.replay(recording, {
+    const replayed = await glovebox.replay(recording, {
       ...{ tenantId: recording.tenantId, toolVersion: String(fetched.version.version), signal: io.stop, onLog },
       ...edited,
     });

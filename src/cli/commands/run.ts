@@ -9,7 +9,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { ServerTelemetry } from "../../server/operation/telemetry.ts";
 import { type CallFlags, readCallOptions } from "../shared/call-options.ts";
 import { readInput } from "../shared/input.ts";
-import { openBox } from "../shared/open-glovebox.ts";
+import { openGlovebox } from "../shared/open-glovebox.ts";
 import {
   printChunk,
   printError,
@@ -91,14 +91,17 @@ async function printStream(stream: ToolStream, io: Io): Promise<ToolResult> {
 }
 
 async function call(
-  box: Glovebox,
+  glovebox: Glovebox,
   tool: ToolInspection,
   request: RunRequest,
   io: Io,
 ): Promise<{ readonly input: unknown; readonly startedAt: number; readonly result: ToolResult }> {
   const { path, tenant } = request;
   const args = await readInput(request.input, tool.definition.inputSchema, io, io.stop);
-  const { name } = await box.addTool({ path, name: tool.definition.name }, { ...tenant.scope, grant: request.grant });
+  const { name } = await glovebox.addTool(
+    { path, name: tool.definition.name },
+    { ...tenant.scope, grant: request.grant },
+  );
   const toolCall = { id: CALL_ID, toolName: name, arguments: args };
   const isTraced = request.traceFile !== undefined;
   const context = {
@@ -107,8 +110,8 @@ async function call(
   };
   const startedAt = Date.now();
   const result = request.asJson
-    ? await box.execute(toolCall, context)
-    : await printStream(box.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
+    ? await glovebox.execute(toolCall, context)
+    : await printStream(glovebox.stream(toolCall, { ...context, onLog: (entry) => printLog(entry, io.stderr) }), io);
   return { input: args, startedAt, result };
 }
 
@@ -146,14 +149,16 @@ export async function runCommand(given: Arguments, io: Io): Promise<number> {
     onWarning: IGNORE_WARNING,
     ...(telemetry === undefined ? {} : { telemetry: telemetry.options }),
   } as const;
-  await using box = await openBox(io, () => createGloveboxFor({ path: request.path }, options, tenant.scope.tenantId));
+  await using glovebox = await openGlovebox(io, () =>
+    createGloveboxFor({ path: request.path }, options, tenant.scope.tenantId),
+  );
   let tool: ToolInspection | undefined;
   let result: ToolResult;
   // The tool is built only for this call, so the build time counts as part of the call.
   try {
-    tool = await box.inspectTool({ path: request.path }, { ...request.tenant.scope, grant: request.grant });
+    tool = await glovebox.inspectTool({ path: request.path }, { ...request.tenant.scope, grant: request.grant });
     printWarnings(tool.warnings, io.stderr);
-    const called = await call(box, tool, request, io);
+    const called = await call(glovebox, tool, request, io);
     result = { ...called.result, usage: { ...called.result.usage, bundleMs: tool.bundleMs } };
     if (request.traceFile !== undefined) {
       const { writeTracePage } = await import("../shared/trace-page.ts");

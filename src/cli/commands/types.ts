@@ -6,7 +6,7 @@ import { createGlovebox } from "../../host/glovebox/create-glovebox.ts";
 import { methodKey, SchemaTypes, TypeNames, toComment, toTypeName } from "../../host/json-schema/schema-types.ts";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { openBox } from "../shared/open-glovebox.ts";
+import { openGlovebox } from "../shared/open-glovebox.ts";
 import { printError } from "../shared/print.ts";
 import { findPackages } from "../shared/project-root.ts";
 import { createShowCode } from "../shared/source-lines.ts";
@@ -58,11 +58,13 @@ async function definitionsOf(
   given: Arguments,
   io: Io,
 ): Promise<readonly ToolDefinition[] | number> {
-  await using box = await openBox(io, () => createGlovebox({ ...findPackages(paths, given), shutdown: false }));
+  await using glovebox = await openGlovebox(io, () =>
+    createGlovebox({ ...findPackages(paths, given), shutdown: false }),
+  );
   const definitions = new Map<string, ToolDefinition>();
   for (const path of paths) {
     try {
-      const { definition } = await box.inspectTool({ path });
+      const { definition } = await glovebox.inspectTool({ path });
       if (definitions.has(definition.name))
         throw new UsageError(`${path}: there is another tool named "${definition.name}"`);
       definitions.set(definition.name, definition);

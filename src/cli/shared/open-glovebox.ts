@@ -8,11 +8,11 @@ import type { Io } from "../terminal/process-io.ts";
  * @param create creates the Glovebox with `shutdown: false`, because the command handles the signals
  * @throws {StopError} if the command is stopped before the Glovebox is ready
  */
-export async function openBox({ stop }: Pick<Io, "stop">, create: () => Promise<Glovebox>): Promise<Glovebox> {
+export async function openGlovebox({ stop }: Pick<Io, "stop">, create: () => Promise<Glovebox>): Promise<Glovebox> {
   stop.throwIfAborted();
-  const box = await create();
-  if (stop.aborted) await box.close();
+  const glovebox = await create();
+  if (stop.aborted) await glovebox.close();
   stop.throwIfAborted();
-  stop.addEventListener("abort", () => ignoreOutcome(() => box.close()), { once: true });
-  return box;
+  stop.addEventListener("abort", () => ignoreOutcome(() => glovebox.close()), { once: true });
+  return glovebox;
 }

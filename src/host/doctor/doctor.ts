@@ -134,14 +134,14 @@ const HOSTILE_TOOLS: readonly HostileTool[] = [
 const TIMEOUT_MS = 1_000;
 
 async function runHostileTool(
-  box: Glovebox,
+  glovebox: Glovebox,
   { attack, source, codes, timeoutMs = TIMEOUT_MS }: HostileTool,
 ): Promise<ToolFinding> {
-  const { name } = await box.addTool({ source }, { scope: "global" });
+  const { name } = await glovebox.addTool({ source }, { scope: "global" });
   const began = performance.now();
-  const result = await box.execute({ id: "doctor", toolName: name }, { tenantId: `bad: ${attack}`, timeoutMs });
+  const result = await glovebox.execute({ id: "doctor", toolName: name }, { tenantId: `bad: ${attack}`, timeoutMs });
   const ms = Math.round(performance.now() - began);
-  const good = await box.execute({ id: "doctor", toolName: "good" }, { tenantId: "good" });
+  const good = await glovebox.execute({ id: "doctor", toolName: "good" }, { tenantId: "good" });
   const code = result.success ? "ok" : result.error.code;
   const peakMiB = Math.round(result.usage.peakBytes / 1024 / 1024);
   const evidence = `${code} after ${ms} ms, its process grew by ${peakMiB} MiB; a neighbour's call: ${good.success ? "ok" : good.error.code}`;
@@ -150,13 +150,13 @@ async function runHostileTool(
 
 async function runHostileTools(signal: AbortSignal): Promise<readonly ToolFinding[]> {
   const limits = { memoryMiB: 64, timeoutMs: LONG_TIMEOUT_MS, cpuMs: LONG_TIMEOUT_MS };
-  await using box = await createGlovebox({ cache: false, shutdown: false, tenancy: "multi", limits });
-  signal.addEventListener("abort", () => ignoreOutcome(() => box.close()), { once: true });
-  await box.addTool({ name: "good", source: "export default () => 1" }, { scope: "global" });
+  await using glovebox = await createGlovebox({ cache: false, shutdown: false, tenancy: "multi", limits });
+  signal.addEventListener("abort", () => ignoreOutcome(() => glovebox.close()), { once: true });
+  await glovebox.addTool({ name: "good", source: "export default () => 1" }, { scope: "global" });
   const findings: ToolFinding[] = [];
   for (const tool of HOSTILE_TOOLS) {
     signal.throwIfAborted();
-    findings.push(await runHostileTool(box, tool));
+    findings.push(await runHostileTool(glovebox, tool));
   }
   return findings;
 }
@@ -182,6 +182,6 @@ export async function diagnose(options: { readonly signal?: AbortSignal } = {}):
 
 /** Returns the active layers, which a Glovebox determines by starting a worker process. */
 async function findActiveLayers(): Promise<{ readonly report: Glovebox["hardening"] }> {
-  await using box = await createGlovebox({ cache: false, shutdown: false, workers: { warmProcesses: 0 } });
-  return { report: box.hardening };
+  await using glovebox = await createGlovebox({ cache: false, shutdown: false, workers: { warmProcesses: 0 } });
+  return { report: glovebox.hardening };
 }

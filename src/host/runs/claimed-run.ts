@@ -89,7 +89,7 @@ export const toJournalLengthError = (max: number): ToolError =>
 
 /** A run under a claim of this process. */
 export class ClaimedRun {
-  readonly #box: RunHost;
+  readonly #host: RunHost;
   readonly #options: ParsedRunsOptions;
   readonly #now: () => number;
   readonly #claim: RunClaim;
@@ -97,8 +97,8 @@ export class ClaimedRun {
   /** Attempts that ended because their process was lost, and attempts to roll back that did not end. */
   #lost = 0;
 
-  constructor(box: RunHost, options: ParsedRunsOptions, claim: RunClaim, signals: ClaimSignals) {
-    this.#box = box;
+  constructor(host: RunHost, options: ParsedRunsOptions, claim: RunClaim, signals: ClaimSignals) {
+    this.#host = host;
     this.#options = options;
     this.#now = clockOf(options.store);
     this.#claim = claim;
@@ -254,7 +254,7 @@ export class ClaimedRun {
     }
     const { approvalOf, ...context } = prepared ?? {};
     const { tenantId, toolName, toolVersion } = run;
-    const { registry } = this.#box.router;
+    const { registry } = this.#host.router;
     const attempt = new RunAttempt({
       ...{ journal, seed: randomBytes(32).toString("base64url"), now: this.#now },
       ...{ canElicit: (text) => mayElicit(text, prepared, starter), triesOtherEngines: otherEngines === "try" },
@@ -279,8 +279,8 @@ export class ClaimedRun {
     lost: AbortSignal,
     { callId = run.id, ...context }: Omit<RunContext, "approvalOf">,
   ): Promise<ToolResult> {
-    const { tenancy } = this.#box.router;
-    return await this.#box.execute(
+    const { tenancy } = this.#host.router;
+    return await this.#host.execute(
       { id: callId, toolName: run.toolName, arguments: JSON.parse(run.input) as JsonValue },
       {
         ...context,

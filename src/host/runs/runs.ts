@@ -56,7 +56,7 @@ const NO_SIGNALS = { lost: NEVER, cancelled: NEVER };
  * ```
  */
 export class Runs implements AsyncDisposable {
-  readonly #box: RunHost;
+  readonly #host: RunHost;
   readonly #options: ParsedRunsOptions;
   readonly #now: () => number;
   readonly #scope: RunScope;
@@ -71,17 +71,17 @@ export class Runs implements AsyncDisposable {
   readonly #registration: Disposable | undefined;
 
   /** @internal use {@link createRuns} */
-  constructor(box: RunHost, options: ParsedRunsOptions) {
-    this.#box = box;
+  constructor(host: RunHost, options: ParsedRunsOptions) {
+    this.#host = host;
     this.#options = options;
     this.#now = clockOf(options.store);
-    this.#scope = box.runScope ?? { kind: "tool" };
-    this.#registration = box.runStores?.add(options.store);
+    this.#scope = host.runScope ?? { kind: "tool" };
+    this.#registration = host.runStores?.add(options.store);
     if (options.pollMs === 0) return;
     const due = new DueRuns({
       ...{ store: options.store, onError: options.onError, scope: this.#scope, now: this.#now },
       // The router of a code mode is not there yet.
-      isAlone: () => this.#scope.tenantId !== undefined || box.router.tenancy.mode === "single",
+      isAlone: () => this.#scope.tenantId !== undefined || host.router.tenancy.mode === "single",
       claim: (key) => this.#claim(key),
       continueRun: (claim) => this.#continue(claim),
     });
@@ -130,7 +130,7 @@ export class Runs implements AsyncDisposable {
     const now = this.#now();
     const key = { tenantId: this.#tenantOf(tenantId, "run.tenantId"), id };
     const { maxOpen, lifetimeMs } = await limitsOf(this.#options, key.tenantId);
-    const bounds = await inputBoundsOf(this.#box.router, key.tenantId, toolName);
+    const bounds = await inputBoundsOf(this.#host.router, key.tenantId, toolName);
     const text = toInputText(input, bounds, "run.arguments", `The arguments of ${toolName}`);
     const newRun: NewRun = {
       ...{ ...key, kind: this.#scope.kind },
@@ -142,9 +142,9 @@ export class Runs implements AsyncDisposable {
       leaseUntil: now + leaseMs,
     };
     // A deletion of the tenant may have begun meanwhile. One that begins later waits for the run, and deletes it.
-    this.#box.router.tenantStates.checkAdding(key.tenantId);
+    this.#host.router.tenantStates.checkAdding(key.tenantId);
     const creation = store.create(newRun, maxOpen);
-    const created = await (this.#box.runStores?.trackCreation(key.tenantId, creation) ?? creation);
+    const created = await (this.#host.runStores?.trackCreation(key.tenantId, creation) ?? creation);
     if (created === "taken") throw new ToolError("NAME_TAKEN", `There is a run with the id ${JSON.stringify(id)}`);
     if (created === "full")
       throw new ToolError("QUOTA_EXCEEDED", `The tenant has ${maxOpen} runs that have not ended (runs.maxOpen)`);
@@ -214,7 +214,7 @@ export class Runs implements AsyncDisposable {
     const { store } = this.#options;
     const key = this.#keyOf(id, options);
     // The host's limits: a look-up of the tenant's could fail, and `maxJournalLength` limits what is stored.
-    const { inputBounds } = this.#box.router.tenants.default;
+    const { inputBounds } = this.#host.router.tenants.default;
     const parsed = copySignal(parseOptions(SignalSchema, signal, "signal"), inputBounds);
     const wait = "event" in parsed ? undefined : await this.#waitOf(key, parsed);
     const text = toEntryText(parsed, wait);
@@ -323,7 +323,7 @@ export class Runs implements AsyncDisposable {
   }
 
   #tenantOf(tenantId: string | undefined, where: string): string {
-    const found = this.#box.router.tenancy.tenantOf(tenantId, where);
+    const found = this.#host.router.tenancy.tenantOf(tenantId, where);
     const { tenantId: owner = found } = this.#scope;
     if (found === owner) return found;
     throw new ToolError("PARAM_INVALID", `${where}: Expected the tenant of the code mode, ${JSON.stringify(owner)}`);
@@ -337,7 +337,7 @@ export class Runs implements AsyncDisposable {
 
   /** Pins the version of a run: the given one, or the one that a call would run now. @throws {ToolError} TOOL_UNAVAILABLE */
   #versionOf(tenantId: string, toolName: string, toolVersion: string | undefined): string | undefined {
-    return withVersion({ toolVersion }, toolName, this.#box.router.registry.get(toolName, tenantId)).toolVersion;
+    return withVersion({ toolVersion }, toolName, this.#host.router.registry.get(toolName, tenantId)).toolVersion;
   }
 
   async #found(key: RunKey): Promise<RunRecord> {
@@ -397,7 +397,7 @@ export class Runs implements AsyncDisposable {
   }
 
   #claimed(claim: RunClaim, signals: Omit<ClaimSignals, "closing">): ClaimedRun {
-    return new ClaimedRun(this.#box, this.#options, claim, { ...signals, closing: this.#closing.signal });
+    return new ClaimedRun(this.#host, this.#options, claim, { ...signals, closing: this.#closing.signal });
   }
 }
 

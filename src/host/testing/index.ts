@@ -107,18 +107,18 @@ async function openParsed(path: string | URL, options: OpenToolOptions): Promise
   if (!(path instanceof URL)) checkString(path, "path");
   const tenancy = tenantId === undefined ? {} : { tenancy: "multi" as const };
   const scope = tenantId === undefined ? {} : { tenantId };
-  const box = await createGlovebox(toHostOptions(mergeDefined(tenancy, host), capabilities));
+  const glovebox = await createGlovebox(toHostOptions(mergeDefined(tenancy, host), capabilities));
   try {
-    const definition = await box.addTool(
+    const definition = await glovebox.addTool(
       {
         path: path instanceof URL ? fileURLToPath(path) : path,
         ...(overrides === undefined ? {} : { overrides: overrides }),
       },
       { ...scope, grant: [...grant, ...capabilities.map(({ name }) => name)] },
     );
-    return createOpenedTool(box, definition, scope);
+    return createOpenedTool(glovebox, definition, scope);
   } catch (thrown) {
-    await box.close();
+    await glovebox.close();
     throw thrown;
   }
 }
@@ -138,17 +138,17 @@ function toHostOptions(host: GloveboxOptions, capabilities: readonly Capability[
   };
 }
 
-function createOpenedTool(box: Glovebox, definition: ToolDefinition, scope: TenantScope): OpenedTool {
+function createOpenedTool(glovebox: Glovebox, definition: ToolDefinition, scope: TenantScope): OpenedTool {
   let calls = 0;
   const call: OpenedTool["call"] = (input = {}, context = {}) => {
     calls += 1;
     // Spreading a promise into another object would silently drop it.
     const given = isPlainObject(context) ? mergeDefined(scope, context as CallContext) : context;
-    return box.execute({ id: `call-${calls}`, toolName: definition.name, arguments: input }, given);
+    return glovebox.execute({ id: `call-${calls}`, toolName: definition.name, arguments: input }, given);
   };
   const tool: OpenedTool = {
     definition,
-    glovebox: box,
+    glovebox: glovebox,
     call,
     async output<Output>(input?: unknown, context?: CallContext) {
       const result = await call(input, context);
@@ -162,12 +162,12 @@ function createOpenedTool(box: Glovebox, definition: ToolDefinition, scope: Tena
     },
     async replay(value) {
       const { toolVersion: _, ...recording } = parseRecording(value);
-      const tenantId = box.router.tenancy.tenantOf(scope.tenantId);
-      return await box.replay({ ...recording, tenantId, toolName: definition.name }, scope);
+      const tenantId = glovebox.router.tenancy.tenantOf(scope.tenantId);
+      return await glovebox.replay({ ...recording, tenantId, toolName: definition.name }, scope);
     },
     async [Symbol.asyncDispose]() {
       openTools.delete(tool);
-      await box.close();
+      await glovebox.close();
     },
   };
   openTools.add(tool);

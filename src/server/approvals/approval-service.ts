@@ -57,7 +57,7 @@ export interface Decision {
 
 export interface ApprovalServiceParts {
   readonly database: OpenDatabase;
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   /** Called when a call may have been added to the queue. */
   readonly onReleased: (callId: string) => void;
   readonly onError: (error: unknown) => void;
@@ -128,7 +128,7 @@ export class ApprovalService implements AsyncDisposable {
     },
   ): Admission {
     const unchanged: Admission = given.toolVersion === undefined ? {} : { toolVersion: given.toolVersion };
-    const tool = this.#parts.box.router.registry.get(toolName, tenant.id);
+    const tool = this.#parts.glovebox.router.registry.get(toolName, tenant.id);
     // A call of an unknown tool fails by itself.
     if (tool === undefined) return unchanged;
     const because = mayWait(tenant.policy, tool);

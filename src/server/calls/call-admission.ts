@@ -24,7 +24,7 @@ type ApprovalOrigin = Parameters<ApprovalService["request"]>[3];
 
 export interface CallAdmissionParts {
   readonly database: OpenDatabase;
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly tools: TenantTools;
   readonly approvals: ApprovalService;
   readonly sessions: SessionHomes;
@@ -108,8 +108,8 @@ export class CallAdmission {
 
   /** Names the tools that can be called, as the Glovebox of this process knows only those that were called in it. */
   async #checkKnown(tenantId: string, toolName: string): Promise<void> {
-    const { box, database } = this.#parts;
-    if (box.router.registry.get(toolName, tenantId) !== undefined) return;
+    const { glovebox, database } = this.#parts;
+    if (glovebox.router.registry.get(toolName, tenantId) !== undefined) return;
     const shown = toolName.slice(0, 128);
     const latest = await findLatest(database.db, { tenantId, toolName });
     if (latest !== undefined) {
@@ -144,7 +144,7 @@ export class CallAdmission {
     { tenant, keyId }: CallCaller,
   ): Promise<{ readonly waiting: CallRow } | undefined> {
     await this.#parts.tools.ensureTool(tenant.id, tenant.revision, request.toolName).catch(() => {});
-    const tool = this.#parts.box.router.registry.get(request.toolName, tenant.id);
+    const tool = this.#parts.glovebox.router.registry.get(request.toolName, tenant.id);
     if (tool === undefined || mayWait(tenant.policy, tool) === undefined) return undefined;
     const { db } = this.#parts.database;
     const inputSha256 = sha256Of(toInputText(request.input, request.toolName));
@@ -165,7 +165,7 @@ export class CallAdmission {
       return version?.definition.annotations?.idempotentHint === true;
     }
     await this.#parts.tools.ensureTool(tenant.id, tenant.revision, row.tool_name);
-    const tools = this.#parts.box.router.getRegisteredTools({ tenantId: row.tenant_id });
+    const tools = this.#parts.glovebox.router.getRegisteredTools({ tenantId: row.tenant_id });
     return tools.find(({ name }) => name === row.tool_name)?.annotations?.idempotentHint === true;
   }
   /** Records that the caller has approved its own call, which runs at once. */

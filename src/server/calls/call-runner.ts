@@ -38,7 +38,7 @@ import type { WorkQueue } from "./work-queue.ts";
 /** What running calls needs. */
 export interface CallServiceParts {
   readonly database: OpenDatabase;
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly tools: TenantTools;
   readonly metrics: Metrics;
   readonly watch: ReleaseWatch;
@@ -119,7 +119,7 @@ export class CallRunner {
     const call = { id: row.id, toolName: request.toolName, arguments: request.input ?? {} };
     try {
       return await this.#observe(row, caller, pins, (added) =>
-        this.#parts.box.execute(call, {
+        this.#parts.glovebox.execute(call, {
           ...{ ...toContext(request, caller.tenant.id), ...added },
           ...(signal === undefined ? {} : { signal }),
         }),
@@ -135,7 +135,7 @@ export class CallRunner {
     { toolCall, context }: { readonly toolCall: ToolCall; readonly context: CallContext },
     caller: CallCaller,
     pins: Pins,
-    host: Pick<Glovebox, "execute"> = this.#parts.box,
+    host: Pick<Glovebox, "execute"> = this.#parts.glovebox,
   ): Promise<ToolResult> {
     const tenantId = caller.tenant.id;
     const run = (added: CallContext): Promise<ToolResult> =>
@@ -155,7 +155,7 @@ export class CallRunner {
     const run = async (added: CallContext): Promise<ToolResult> => {
       const context = { ...toContext(request, caller.tenant.id), signal: caller.signal, ...added, onProgress };
       let result: ToolResult | undefined;
-      for await (const item of this.#parts.box.stream(call, context) as AsyncIterable<StreamItem>) {
+      for await (const item of this.#parts.glovebox.stream(call, context) as AsyncIterable<StreamItem>) {
         if (item.type === "result") result = item;
         else onChunk(toJson(item.value));
       }

@@ -64,7 +64,7 @@ export class CallService implements AsyncDisposable {
     this.#parts = parts;
     this.#room = new QueueRoom(parts.database.db);
     this.approvals = new ApprovalService({
-      ...{ database: parts.database, box: parts.box, onError: parts.onError },
+      ...{ database: parts.database, glovebox: parts.glovebox, onError: parts.onError },
       onReleased: (callId) => this.#queue.notify([callId]),
     });
     this.#runner = new CallRunner({ ...parts, approvals: this.approvals });

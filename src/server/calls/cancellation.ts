@@ -14,7 +14,7 @@ import { toStoredInput } from "./outcome.ts";
 
 export interface CancellationParts {
   readonly database: OpenDatabase;
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly bus: ReplicaBus;
   readonly requests: ReplicaRequests;
   readonly slots: ClusterSlots;
@@ -66,7 +66,7 @@ export class Cancellation implements Disposable {
 
   /** Cancels a call that runs in this process. */
   #cancelHere(tenantId: string, id: string): boolean {
-    const isRunning = this.#parts.box.cancelCall(id, { tenantId });
+    const isRunning = this.#parts.glovebox.cancelCall(id, { tenantId });
     // One from the queue must not go back to it.
     const isClaimed = this.#parts.queue.cancel(id, tenantId);
     const isWaiting = this.#parts.slots.cancel(tenantId, id);

@@ -11,7 +11,7 @@ import { WorkQueue } from "./work-queue.ts";
 export interface OpenWorkQueueParts {
   readonly database: OpenDatabase;
   readonly bus: ReplicaBus;
-  readonly box: Pick<Glovebox, "fleet">;
+  readonly glovebox: Pick<Glovebox, "fleet">;
   readonly slots: ClusterSlots;
   readonly onError: (error: unknown) => void;
 }
@@ -22,7 +22,7 @@ export interface OpenWorkQueueParts {
  */
 export async function openWorkQueue(
   { natsUrl, natsCredentials: credentials, natsTlsCa: tlsCa, natsReplicas: replicas }: ServerConfig,
-  { database, bus, box, slots, onError }: OpenWorkQueueParts,
+  { database, bus, glovebox, slots, onError }: OpenWorkQueueParts,
 ): Promise<WorkQueue | undefined> {
   if (natsUrl === undefined) return undefined;
   const { db, clock } = database;
@@ -32,7 +32,7 @@ export async function openWorkQueue(
   return new WorkQueue({
     ...{ stream, db, onError },
     now: () => clock.now(),
-    executors: () => box.fleet.executors,
+    executors: () => glovebox.fleet.executors,
     isWaiting: (callId) => slots.isWaiting(callId),
     isReporter: async () => (await bus.peers()).every((peer) => bus.replicaId < peer),
   });

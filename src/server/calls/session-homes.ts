@@ -28,7 +28,7 @@ export interface SessionHomesParts {
   readonly database: OpenDatabase;
   readonly bus: ReplicaBus;
   readonly tools: Pick<TenantTools, "hasSessions">;
-  readonly box: Pick<Glovebox, "closeSession">;
+  readonly glovebox: Pick<Glovebox, "closeSession">;
   readonly onError: (error: unknown) => void;
 }
 
@@ -102,7 +102,7 @@ export class SessionHomes implements Disposable {
 
   /** Closes the isolate of a session that has another home, or had one since this replica was its home. */
   async #close({ tenantId, toolName, sessionId }: SessionKey): Promise<void> {
-    await this.#parts.box.closeSession(sessionId, { tenantId, toolName });
+    await this.#parts.glovebox.closeSession(sessionId, { tenantId, toolName });
   }
 
   #sweepSoon(): void {

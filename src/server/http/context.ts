@@ -30,7 +30,7 @@ import type { OpenStream, OpenStreams } from "./open-streams.ts";
 
 export interface ServerParts {
   readonly database: OpenDatabase;
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly bus: ReplicaBus;
   /** Whether the calls of sandboxed tools run on executors. */
   readonly usesExecutors: boolean;

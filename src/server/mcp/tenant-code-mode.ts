@@ -66,10 +66,10 @@ export class TenantCodeMode implements AsyncDisposable {
   }
 
   #create(tenantId: string): OpenCodeMode {
-    const { box, authenticator, calls, onError, allowedHosts, maxBodyBytes } = this.#parts;
+    const { glovebox, authenticator, calls, onError, allowedHosts, maxBodyBytes } = this.#parts;
     // Without TypeScript on this machine, code runs unchecked.
     const codeMode = createHostedCodeMode(
-      box,
+      glovebox,
       {
         ...{ tenantId, typeCheck: "auto", typeChecker: this.#checker },
         language: ["typescript", "javascript", "python"],

@@ -21,7 +21,7 @@ import { createTaskRuns } from "./tenant-task-runs.ts";
 const MAX_REVISIONS = 10_000;
 
 export interface TenantMcpParts {
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly authenticator: RequestAuthenticator;
   readonly tools: TenantTools;
   readonly calls: CallService;
@@ -74,10 +74,10 @@ export class TenantMcp implements AsyncDisposable {
   readonly #revisions = new Map<string, number>();
 
   constructor(parts: TenantMcpParts) {
-    const { box, authenticator, onError } = parts;
+    const { glovebox, authenticator, onError } = parts;
     const host: McpHost = {
-      router: box.router,
-      listTools: (scope) => box.router.listTools(scope),
+      router: glovebox.router,
+      listTools: (scope) => glovebox.router.listTools(scope),
       listToolPage: async (page) => {
         const { definitions } = await parts.tools.listDefinitions(this.#caller().tenant.id, page);
         return definitions;

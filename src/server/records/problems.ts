@@ -191,8 +191,8 @@ async function findFailingSchedules({ db, tenantId }: Search): Promise<readonly 
   });
 }
 
-async function findQuarantined({ db, tenantId, now }: Search, box: Glovebox): Promise<readonly ProblemRecord[]> {
-  const callsLeft = new Map(box.quarantinedTools.map((tool) => [tool.contentHash, tool.callsLeft]));
+async function findQuarantined({ db, tenantId, now }: Search, glovebox: Glovebox): Promise<readonly ProblemRecord[]> {
+  const callsLeft = new Map(glovebox.quarantinedTools.map((tool) => [tool.contentHash, tool.callsLeft]));
   if (callsLeft.size === 0) return [];
   let query = db
     .selectFrom("tool_versions")
@@ -206,8 +206,8 @@ async function findQuarantined({ db, tenantId, now }: Search, box: Glovebox): Pr
   }));
 }
 
-function findOpenCircuits({ tenantId, now }: Search, box: Glovebox): readonly ProblemRecord[] {
-  const sources = box.health(tenantId === undefined ? { scope: "all" } : { tenantId });
+function findOpenCircuits({ tenantId, now }: Search, glovebox: Glovebox): readonly ProblemRecord[] {
+  const sources = glovebox.health(tenantId === undefined ? { scope: "all" } : { tenantId });
   return sources
     .filter(({ state }) => state !== "closed")
     .slice(0, MAX_OF_KIND)
@@ -218,9 +218,9 @@ function findOpenCircuits({ tenantId, now }: Search, box: Glovebox): readonly Pr
 }
 
 /** Layers that this machine does not have. They concern all tenants, so only the operator sees them. */
-function findMissingLayers({ tenantId, now }: Search, box: Glovebox): readonly ProblemRecord[] {
+function findMissingLayers({ tenantId, now }: Search, glovebox: Glovebox): readonly ProblemRecord[] {
   if (tenantId !== undefined) return [];
-  return Object.entries(box.hardening)
+  return Object.entries(glovebox.hardening)
     .filter(([, state]) => state === "missing" || state === "switched-off")
     .map(([layer, state]) => ({
       ...{ kind: "worker_unhardened", tenantId: null, target: layer, count: 1, at: now },
@@ -266,7 +266,7 @@ async function findFailingTools({ db }: Search, overview: OverviewRecord): Promi
  */
 export async function readProblems(
   search: Search,
-  box: Glovebox,
+  glovebox: Glovebox,
   overview: OverviewRecord,
 ): Promise<readonly ProblemRecord[]> {
   const found = [
@@ -277,9 +277,9 @@ export async function readProblems(
     ...(await findQuotaWarnings(search)),
     ...(await findFailingWebhooks(search)),
     ...(await findFailingSchedules(search)),
-    ...(await findQuarantined(search, box)),
-    ...findOpenCircuits(search, box),
-    ...findMissingLayers(search, box),
+    ...(await findQuarantined(search, glovebox)),
+    ...findOpenCircuits(search, glovebox),
+    ...findMissingLayers(search, glovebox),
     ...(await findFailingTools(search, overview)),
   ];
   return found.toSorted((one, other) => other.at - one.at).slice(0, MAX_PROBLEMS);

@@ -77,7 +77,7 @@ export interface ShownRun {
 
 export interface RunServiceParts {
   readonly database: OpenDatabase;
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly tools: TenantTools;
   readonly calls: CallService;
   readonly slots: ClusterSlots;
@@ -113,7 +113,7 @@ export class RunService implements AsyncDisposable {
 
   constructor(parts: RunServiceParts) {
     this.#parts = parts;
-    const { database, box, onError } = parts;
+    const { database, glovebox, onError } = parts;
     this.#store = new DatabaseRunStore({ ...database, onEnded: endRun, onWaiting: reportWaits });
     this.#options = {
       ...{ store: this.#store, leaseMs: LEASE_MS, pollMs: 0, onError },
@@ -121,11 +121,11 @@ export class RunService implements AsyncDisposable {
       prepare: (run) => this.#prepare(run),
       onAttempt: (...attempt) => this.#attempted(...attempt),
     };
-    const { router } = box;
+    const { router } = glovebox;
     const { tenancy, tenants, tenantStates } = router;
     const { executeCode } = parts;
     this.#hosts = {
-      tool: { router, execute: (call, context) => this.#execute(call, context, (...run) => box.execute(...run)) },
+      tool: { router, execute: (call, context) => this.#execute(call, context, (...run) => glovebox.execute(...run)) },
       code: {
         // A tenant's own tool can have the name of the one that runs code.
         router: { tenancy, tenants, tenantStates, registry: { get: () => undefined } },
@@ -216,7 +216,7 @@ export class RunService implements AsyncDisposable {
       "run",
     );
     const { toolVersion, needed } = await this.#parts.calls.versionOf(row, tenant);
-    if (this.#parts.box.router.registry.get(toolName, tenant.id) === undefined)
+    if (this.#parts.glovebox.router.registry.get(toolName, tenant.id) === undefined)
       throw unavailable("not_found", `There is no tool ${JSON.stringify(toolName)}`, { details: { toolName } });
     if (needed === undefined) return toolVersion;
     if (approvedBy === undefined) {

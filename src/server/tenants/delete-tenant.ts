@@ -13,7 +13,7 @@ import type { TenantChanges } from "./tenant-changes.ts";
 
 export interface DeletionParts {
   readonly database: OpenDatabase;
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly authenticator: RequestAuthenticator;
   readonly tools: TenantTools;
   readonly calls: CallService;
@@ -60,7 +60,7 @@ const TENANT_TABLES = [
  * @throws what the database or the Glovebox throws. The tenant's calls stay denied then, and it can be deleted again
  */
 export async function deleteTenant(
-  { database, box, authenticator, tools, calls, tenantChanges, vacuumFull }: DeletionParts,
+  { database, glovebox, authenticator, tools, calls, tenantChanges, vacuumFull }: DeletionParts,
   tenantId: string,
   actor: Actor,
 ): Promise<{ readonly [name: string]: unknown }> {
@@ -70,7 +70,7 @@ export async function deleteTenant(
     await tenantChanges.announce(tenantId, transaction);
   });
   authenticator.clear();
-  const { values, artifacts } = await box.deleteTenant(tenantId);
+  const { values, artifacts } = await glovebox.deleteTenant(tenantId);
   tools.forget(tenantId);
   await tenantChanges.eraseElsewhere(tenantId);
   await calls.flush();

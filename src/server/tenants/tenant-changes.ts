@@ -22,7 +22,7 @@ export interface TenantChangesParts {
   readonly db: Db;
   readonly bus: ReplicaBus;
   readonly requests: ReplicaRequests;
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly authenticator: RequestAuthenticator;
   readonly tools: TenantTools;
   readonly slots: ClusterSlots;
@@ -76,9 +76,9 @@ export class TenantChanges implements Disposable {
   }
 
   async #apply(tenantId: string): Promise<void> {
-    const { db, box, authenticator } = this.#parts;
+    const { db, glovebox, authenticator } = this.#parts;
     authenticator.clear();
-    box.invalidateTenant(tenantId);
+    glovebox.invalidateTenant(tenantId);
     const tenant = await findTenant(db, tenantId);
     if (tenant?.state === "active") this.#release(tenantId);
     // New calls are denied already. Its work ends with the request to erase it, and says why.
@@ -88,7 +88,7 @@ export class TenantChanges implements Disposable {
   }
 
   async #endWork(tenantId: string): Promise<void> {
-    const { box, slots } = this.#parts;
+    const { glovebox, slots } = this.#parts;
     slots.cancelAll(tenantId, "tenant_suspended");
     clearTimeout(this.#holds.get(tenantId));
     this.#holds.set(
@@ -96,11 +96,11 @@ export class TenantChanges implements Disposable {
       setTimeout(() => this.#release(tenantId), HOLD_MS),
     );
     try {
-      await box.suspendTenant(tenantId, { calls: "cancel" });
+      await glovebox.suspendTenant(tenantId, { calls: "cancel" });
     } catch {
       // It is being deleted in this process, which ends its calls too.
     }
-    await box.closeSessions({ tenantId });
+    await glovebox.closeSessions({ tenantId });
   }
 
   #release(tenantId: string): void {
@@ -109,19 +109,19 @@ export class TenantChanges implements Disposable {
     clearTimeout(hold);
     this.#holds.delete(tenantId);
     try {
-      this.#parts.box.resumeTenant(tenantId);
+      this.#parts.glovebox.resumeTenant(tenantId);
     } catch {
       // It is being deleted in this process.
     }
   }
 
   async #erase(tenantId: string, request: string): Promise<void> {
-    const { db, box, tools, calls, requests, authenticator } = this.#parts;
+    const { db, glovebox, tools, calls, requests, authenticator } = this.#parts;
     const tenant = await findTenant(db, tenantId);
     // A message can be false; the row is not.
     if (tenant !== undefined && tenant.state !== "deleting") return await requests.answer(request, false);
     authenticator.clear();
-    await box.deleteTenant(tenantId);
+    await glovebox.deleteTenant(tenantId);
     tools.forget(tenantId);
     await calls.flush();
     await requests.answer(request, true);

@@ -113,7 +113,7 @@ export interface DeployedVersion {
 }
 
 export interface DeploymentParts {
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   /** Undefined if uploads may not install packages. */
   readonly installer: PackageInstaller | undefined;
   readonly db: Db;
@@ -184,7 +184,7 @@ async function checkCounts(
  * @param map the source map of the upload: errors name the author's files
  */
 async function inspect(
-  { box, installer }: Pick<DeploymentParts, "box" | "installer">,
+  { glovebox, installer }: Pick<DeploymentParts, "glovebox" | "installer">,
   tenantId: string,
   source: Source,
   named: Pick<Deployment, "name" | "defaultName" | "language">,
@@ -193,7 +193,7 @@ async function inspect(
   try {
     return needsPackages(source)
       ? await inspectWithPackages(installer, { ...source, ...named })
-      : await box.inspectTool({ ...source, ...named }, { tenantId });
+      : await glovebox.inspectTool({ ...source, ...named }, { tenantId });
   } catch (thrown) {
     if (!(thrown instanceof ToolError)) throw thrown;
     const error =
@@ -212,7 +212,7 @@ async function inspect(
  * @throws {ToolError} BUNDLE_FAILED and others of `Glovebox.inspectTool`; CAPABILITY_DENIED, QUOTA_EXCEEDED
  */
 export async function deploy(
-  { box, installer, db, kind, limits: serverLimits }: DeploymentParts,
+  { glovebox, installer, db, kind, limits: serverLimits }: DeploymentParts,
   tenantId: string,
   upload: Deployment,
   { actor, keyId, mayApprove }: { readonly actor: Actor; readonly keyId: string; readonly mayApprove: boolean },
@@ -221,7 +221,13 @@ export async function deploy(
   const map = "sourceMap" in upload ? upload.sourceMap : undefined;
   const uploadedMap = map === undefined ? undefined : parseUploadedSourceMap(map);
   const source = await toSource(uploaded);
-  const inspection = await inspect({ box, installer }, tenantId, source, { name, defaultName, language }, uploadedMap);
+  const inspection = await inspect(
+    { glovebox, installer },
+    tenantId,
+    source,
+    { name, defaultName, language },
+    uploadedMap,
+  );
   const { definition } = inspection;
   const bundle =
     uploadedMap === undefined

@@ -36,7 +36,7 @@ export const DraftSchema = z.strictObject({
 export type Draft = z.output<typeof DraftSchema>;
 
 export interface DraftParts {
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly db: Db;
   /** Limits of every call of the server. */
   readonly limits: PartialLimits;
@@ -77,7 +77,7 @@ function checkApproval({ policy }: TenantRecord, tool: string | undefined, defin
  *   tenant has no free slot
  */
 export async function runDraft(
-  { box, db, calls, limits, slots }: DraftParts,
+  { glovebox, db, calls, limits, slots }: DraftParts,
   tenant: TenantRecord,
   { source, mode, language = mode === "script" ? "javascript" : "typescript", tool, input = {}, timeoutMs }: Draft,
   { mayApprove, mayApproveCalls, keyId, signal }: DraftCaller,
@@ -85,7 +85,7 @@ export async function runDraft(
   const tenantId = tenant.id;
   const name = `draft_${randomUUID().replaceAll("-", "")}`;
   const given = { name, source, mode, language, overrides: { name } };
-  const { definition } = await box.inspectTool(given, { tenantId });
+  const { definition } = await glovebox.inspectTool(given, { tenantId });
   const grant = Object.keys(definition.capabilities ?? {}).filter((capability) => capability !== "log");
   const allowed: readonly string[] = tenant.policy.capabilities;
   const denied = grant.filter((capability) => !allowed.includes(capability));
@@ -104,7 +104,7 @@ export async function runDraft(
     throw new ToolError("CAPABILITY_DENIED", message, { details: { added: [...added] } });
   }
   if (!mayApproveCalls) checkApproval(tenant, tool, definition);
-  await box.addTool(given, { tenantId, grant });
+  await glovebox.addTool(given, { tenantId, grant });
   const nested = calls.nestedCallsOf(tenant, keyId, ({ toolName }) => {
     if (!mayApproveCalls) throw needsApproval(`The call of "${toolName}"`);
   });
@@ -113,7 +113,7 @@ export async function runDraft(
   let slot: ClusterSlot | undefined;
   try {
     slot = await slots.acquire(tenant, id, signal);
-    return await box.execute(
+    return await glovebox.execute(
       { id, toolName: name, arguments: input },
       {
         ...{
@@ -129,6 +129,6 @@ export async function runDraft(
     );
   } finally {
     slot?.release();
-    box.removeTool(name, { tenantId });
+    glovebox.removeTool(name, { tenantId });
   }
 }

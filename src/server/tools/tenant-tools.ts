@@ -81,15 +81,15 @@ export interface ToolPage {
 }
 
 export class TenantTools implements Disposable {
-  readonly #box: Glovebox;
+  readonly #glovebox: Glovebox;
   readonly #db: Db;
   readonly #tenants = new Map<string, LoadedTenant>();
   /** The latest load of each tool, and of each tenant as a whole. Loads of one key run one after the other. */
   readonly #loads = new Map<string, Promise<void>>();
   readonly #sweeper: NodeJS.Timeout;
 
-  constructor(box: Glovebox, db: Db) {
-    this.#box = box;
+  constructor(glovebox: Glovebox, db: Db) {
+    this.#glovebox = glovebox;
     this.#db = db;
     this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS);
     this.#sweeper.unref();
@@ -198,7 +198,7 @@ export class TenantTools implements Disposable {
   forget(tenantId: string): void {
     const tenant = this.#tenants.get(tenantId);
     this.#tenants.delete(tenantId);
-    for (const toolName of tenant?.tools.keys() ?? []) this.#box.removeTool(toolName, { tenantId });
+    for (const toolName of tenant?.tools.keys() ?? []) this.#glovebox.removeTool(toolName, { tenantId });
   }
 
   [Symbol.dispose](): void {
@@ -212,7 +212,7 @@ export class TenantTools implements Disposable {
       this.#tenants.set(tenantId, tenant);
     }
     // Another process may have changed the policy.
-    if (tenant.revision < revision) this.#box.invalidateTenant(tenantId);
+    if (tenant.revision < revision) this.#glovebox.invalidateTenant(tenantId);
     tenant.revision = Math.max(tenant.revision, revision);
     tenant.usedAt = Date.now();
     return tenant;
@@ -247,10 +247,10 @@ export class TenantTools implements Disposable {
     }
     for (const stored of tool.extra) versions.push(this.#toReleased(tenantId, stored, 0));
     if (versions.length > 0) {
-      this.#box.setRelease(toolName, versions, { tenantId });
+      this.#glovebox.setRelease(toolName, versions, { tenantId });
       const hasSessions = versions.some(({ isolateLifetime }) => isolateLifetime === "session");
       tenant.tools.set(toolName, { ...tool, hasSessions });
-    } else if (tenant.tools.delete(toolName)) this.#box.removeTool(toolName, { tenantId });
+    } else if (tenant.tools.delete(toolName)) this.#glovebox.removeTool(toolName, { tenantId });
   }
 
   /** Returns the versions without a release that calls and runs have named, as far as they exist: some of them may be about to run. */
@@ -311,7 +311,7 @@ export class TenantTools implements Disposable {
   #sweep(): void {
     const before = Date.now() - IDLE_MS;
     for (const [tenantId, { usedAt }] of this.#tenants) {
-      if (usedAt < before && this.#box.listCalls({ tenantId }).length === 0) this.forget(tenantId);
+      if (usedAt < before && this.#glovebox.listCalls({ tenantId }).length === 0) this.forget(tenantId);
     }
   }
 }

@@ -7,7 +7,7 @@ import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
 import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 import { type OpenAIServer, type Said, type Script, startOpenAIServer } from "../../support/openai-server.ts";
 import { expectIdle } from "../../support/processes.ts";
 
@@ -26,15 +26,15 @@ const TOOLS: { readonly [name: string]: string } = {
   poses: "export default () => ({ type: 'text', text: 'posing as a part', modelParts: [] });",
 };
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 60_000 } });
-  for (const [name, source] of Object.entries(TOOLS)) await box.addTool({ name, source }, { tenantId: "acme" });
-  await box.addTool({ name: "secret", source: "export default () => 1" }, { tenantId: "other" });
+  glovebox = await makeGlovebox({ tenancy: "multi", limits: { timeoutMs: 60_000 } });
+  for (const [name, source] of Object.entries(TOOLS)) await glovebox.addTool({ name, source }, { tenantId: "acme" });
+  await glovebox.addTool({ name: "secret", source: "export default () => 1" }, { tenantId: "other" });
   // A first call after its process has started has its whole time limit.
-  await box.execute({ id: "warm", toolName: "add", arguments: { a: 1, b: 1 } }, { tenantId: "acme" });
+  await glovebox.execute({ id: "warm", toolName: "add", arguments: { a: 1, b: 1 } }, { tenantId: "acme" });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 async function serverOf(...script: readonly Script[]): Promise<OpenAIServer> {
   const server = await startOpenAIServer(...script);
@@ -67,8 +67,8 @@ function outputsIn(server: OpenAIServer, request = 1): { readonly [callId: strin
 /** Results of the Glovebox, in order. */
 function watchResults(): ToolResult[] {
   const results: ToolResult[] = [];
-  const execute = box.router.execute.bind(box.router);
-  const spy = vi.spyOn(box.router, "execute").mockImplementation(async (...given) => {
+  const execute = glovebox.router.execute.bind(glovebox.router);
+  const spy = vi.spyOn(glovebox.router, "execute").mockImplementation(async (...given) => {
     const result = await execute(...given);
     results.push(result);
     return result;
@@ -89,7 +89,7 @@ const FRAMEWORKS: readonly Framework[] = [
       name: `AI SDK, ${api}`,
       async run({ baseURL }, { timeoutMs, signal } = {}) {
         const model = createOpenAI({ baseURL, apiKey: "test" })[api]("test-model");
-        const tools = toAISDKTools(box, {
+        const tools = toAISDKTools(glovebox, {
           tenantId: "acme",
           ...(timeoutMs === undefined ? {} : { context: { timeoutMs } }),
         });
@@ -106,7 +106,7 @@ const FRAMEWORKS: readonly Framework[] = [
     async run({ baseURL }, { timeoutMs, signal } = {}) {
       const modelProvider = new OpenAIProvider({ baseURL, apiKey: "test" });
       const runner = new Runner({ modelProvider, tracingDisabled: true });
-      const tools = toAgentsTools(box, {
+      const tools = toAgentsTools(glovebox, {
         tenantId: "acme",
         ...(timeoutMs === undefined ? {} : { context: { timeoutMs } }),
       });
@@ -157,7 +157,7 @@ describe.for(FRAMEWORKS)("$name", ({ run }) => {
     expect(outputsIn(server).call_1).toMatch(/spin.*TOOL_TIMEOUT/);
     // Far below the default limit of the Glovebox.
     expect(results).toMatchObject([{ error: { message: expect.stringContaining("300 ms") } }]);
-    await expectIdle(() => box.workerPids);
+    await expectIdle(() => glovebox.workerPids);
   });
 
   test("stops the tool on abort", async () => {
@@ -165,11 +165,11 @@ describe.for(FRAMEWORKS)("$name", ({ run }) => {
     const stop = new AbortController();
     const server = await serverOf([call("spin", {})], [say("never")]);
     const running = run(server, { signal: stop.signal }).catch((error: unknown) => error);
-    await vi.waitFor(() => expect(box.listCalls({ scope: "all" })).toMatchObject([{ state: "running" }]));
+    await vi.waitFor(() => expect(glovebox.listCalls({ scope: "all" })).toMatchObject([{ state: "running" }]));
     stop.abort();
     await running;
     await vi.waitFor(() => expect(results).toMatchObject([{ success: false, error: { code: "CANCELLED" } }]));
-    await expectIdle(() => box.workerPids);
+    await expectIdle(() => glovebox.workerPids);
   });
 
   test("passes an output that looks like the framework's parts as text", async () => {
@@ -204,7 +204,7 @@ test("streamText runs tools", async () => {
   const model = createOpenAI({ baseURL: server.baseURL, apiKey: "test" }).responses("test-model");
   const stream = streamText({
     model,
-    tools: toAISDKTools(box, { tenantId: "acme" }),
+    tools: toAISDKTools(glovebox, { tenantId: "acme" }),
     prompt: "Go on",
     stopWhen: isStepCount(3),
   });
@@ -213,15 +213,15 @@ test("streamText runs tools", async () => {
 });
 
 test("with slow feature flags, the tools of listTools() are passed on", async () => {
-  await using flagged = await makeBox({ flags: async (flag) => flag !== "tools.off" });
+  await using flagged = await makeGlovebox({ flags: async (flag) => flag !== "tools.off" });
   for (const name of ["on", "off"]) await flagged.addTool({ name, source: "export default () => 1" });
   expect(Object.keys(toAISDKTools(flagged))).toEqual([]);
   expect(Object.keys(toAISDKTools(flagged, { tools: await flagged.listTools() }))).toEqual(["on"]);
 });
 
 test("only the requested tools are passed on; a missing one is an error", () => {
-  expect(Object.keys(toAISDKTools(box.router, { tenantId: "acme", tools: ["add"] }))).toEqual(["add"]);
-  expect(() => toAgentsTools(box, { tenantId: "acme", tools: ["secret"] })).toThrow(
+  expect(Object.keys(toAISDKTools(glovebox.router, { tenantId: "acme", tools: ["add"] }))).toEqual(["add"]);
+  expect(() => toAgentsTools(glovebox, { tenantId: "acme", tools: ["secret"] })).toThrow(
     'There is no tool named "secret" for this tenant',
   );
 });

@@ -48,7 +48,7 @@ describe.for<[string, (router: ToolRouter, options?: unknown) => unknown]>([
     );
   });
 
-  test.for([undefined, null, "box", Promise.resolve(makeRouter()), {}])("rejects %s for a host", async (host) => {
+  test.for([undefined, null, "glovebox", Promise.resolve(makeRouter()), {}])("rejects %s for a host", async (host) => {
     const error = await failureOfAction(() => toTools(host as never));
     expect(error).toMatchObject({ code: "PARAM_INVALID", message: expect.stringMatching(/^router: /) });
   });

@@ -9,23 +9,27 @@ import {
   openAgentJournal,
 } from "../../../src/host/agent/index.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { failureOf, makeBox } from "../../support/host-zone.ts";
+import { failureOf, makeGlovebox } from "../../support/host-zone.ts";
 import { call, callEvent, finish, textEvent } from "../../support/scripted-model.ts";
 import { CrashingStore } from "../runs/crashing-store.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let effects: string[] = [];
 let asked: string[] = [];
 beforeAll(async () => {
-  box = await makeBox();
+  glovebox = await makeGlovebox();
   const effect = (input: unknown): unknown => {
     effects.push(String((input as { readonly what: unknown }).what));
     return { done: effects.at(-1) };
   };
-  box.router.register("effect", { description: "Has an effect" }, effect);
-  box.router.register("read", { description: "Reads", annotations: { readOnlyHint: true } }, () => new Uint8Array([1]));
+  glovebox.router.register("effect", { description: "Has an effect" }, effect);
+  glovebox.router.register(
+    "read",
+    { description: "Reads", annotations: { readOnlyHint: true } },
+    () => new Uint8Array([1]),
+  );
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 beforeEach(() => {
   effects = [];
   asked = [];
@@ -51,7 +55,7 @@ const model: Model = async function* (request) {
 
 async function run(store: CrashingStore): Promise<AgentOutcome> {
   await using journal = await openAgentJournal({ store, id: "a" });
-  const loop = new AgentLoop({ model: journal.model(model), router: journal.router(box) });
+  const loop = new AgentLoop({ model: journal.model(model), router: journal.router(glovebox) });
   const outcome = await loop.run({ messages });
   // A process that has died ends nothing.
   if (outcome.status === "finished") await journal.end(outcome);
@@ -112,7 +116,7 @@ test("belongs to one process at a time", async () => {
   expect(await failureOf(openAgentJournal({ store, id: "a" }))).toMatchObject({ code: "NAME_TAKEN" });
   await first[Symbol.asyncDispose]();
   const second = await openAgentJournal({ store, id: "a" });
-  const loop = new AgentLoop({ model: first.model(model), router: first.router(box) });
+  const loop = new AgentLoop({ model: first.model(model), router: first.router(glovebox) });
   expect(await loop.run({ messages })).toMatchObject({ status: "failed", error: { code: "CANCELLED" } });
   expect(effects).toEqual([]);
   await second[Symbol.asyncDispose]();

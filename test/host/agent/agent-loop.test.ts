@@ -17,7 +17,7 @@ import {
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
-import { expectPublishable, makeBox } from "../../support/host-zone.ts";
+import { expectPublishable, makeGlovebox } from "../../support/host-zone.ts";
 import {
   call,
   callEvent,
@@ -31,15 +31,15 @@ import {
 const USER: Message = { role: "user", content: "How much is 1 + 2?" };
 const loop = new AgentLoop();
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox();
+  glovebox = await makeGlovebox();
   const add = "export default ({ a, b }, ctx) => { ctx.log('adding'); ctx.progress({ progress: 1 }); return a + b; }";
-  await box.addTool({ name: "add", source: add });
-  await box.addTool({ name: "boom", source: "export default () => { throw new Error('no') }" });
-  await box.addTool({ name: "forever", source: "export default () => { for (;;); }" });
+  await glovebox.addTool({ name: "add", source: add });
+  await glovebox.addTool({ name: "boom", source: "export default () => { throw new Error('no') }" });
+  await glovebox.addTool({ name: "forever", source: "export default () => { for (;;); }" });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 function routerOf(tools: { readonly [name: string]: (input: never, context: never) => unknown }): ToolRouter {
   const router = new ToolRouter();
@@ -75,7 +75,7 @@ describe("AgentLoop.executeSingleTurn()", () => {
   test("answers a call with a sandboxed tool's result", async () => {
     const made = call("c1", "add", { a: 1, b: 2 });
     const messages: Message[] = [USER, { role: "assistant", content: [{ type: "tool-call", call: made }] }];
-    const { updatedMessages, shouldContinue } = await loop.executeSingleTurn(messages, made, box);
+    const { updatedMessages, shouldContinue } = await loop.executeSingleTurn(messages, made, glovebox);
     expect(messages).toHaveLength(2);
     expect(answersOf(updatedMessages)).toEqual(["c1: 3"]);
     expect(updatedMessages.slice(0, 2)).toEqual(messages);
@@ -86,7 +86,7 @@ describe("AgentLoop.executeSingleTurn()", () => {
     const { updatedMessages } = await loop.executeSingleTurn(
       [USER],
       { id: "c1", toolName: "add", arguments: { a: 1, b: 2 } },
-      box.router,
+      glovebox.router,
     );
     expect(updatedMessages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
     expect(checkConversation(updatedMessages)).toEqual([]);
@@ -97,7 +97,7 @@ describe("AgentLoop.executeSingleTurn()", () => {
     ["nobody", {}, "TOOL_UNAVAILABLE"],
     ["add", "{", "PARAM_INVALID"],
   ] as const)("continues when %s fails", async ([toolName, args, code]) => {
-    const turn = await loop.executeSingleTurn([USER], call("c1", toolName, args), box);
+    const turn = await loop.executeSingleTurn([USER], call("c1", toolName, args), glovebox);
     expect(turn.shouldContinue).toBe(true);
     expect(answersOf(turn.updatedMessages)).toEqual([`c1: ${code}`]);
   });
@@ -108,13 +108,13 @@ describe("AgentLoop.executeSingleTurn()", () => {
     const first = await loop.executeSingleTurn(
       [USER, { role: "assistant", content }],
       { id: "a", toolName: "add" },
-      box,
+      glovebox,
     );
     expect(first.shouldContinue).toBe(false);
-    const second = await loop.executeSingleTurn(first.updatedMessages, b, box);
+    const second = await loop.executeSingleTurn(first.updatedMessages, b, glovebox);
     expect(second.shouldContinue).toBe(true);
     expect(answersOf(second.updatedMessages)).toEqual(["a: 2", "b: 4"]);
-    const cancelled = await loop.executeSingleTurn([USER], a, box, { signal: AbortSignal.abort() });
+    const cancelled = await loop.executeSingleTurn([USER], a, glovebox, { signal: AbortSignal.abort() });
     expect(cancelled).toMatchObject({ shouldContinue: false });
     expect(answersOf(cancelled.updatedMessages)).toEqual(["a: CANCELLED"]);
   });
@@ -122,7 +122,7 @@ describe("AgentLoop.executeSingleTurn()", () => {
   test.for([[undefined], [null], [{}], ["add"], [{ id: 1, toolName: "add" }]])(
     "answers %j, which is not a call",
     async ([made]) => {
-      const turn = await loop.executeSingleTurn([USER], made as never, box);
+      const turn = await loop.executeSingleTurn([USER], made as never, glovebox);
       expect(answersOf(turn.updatedMessages)).toEqual([expect.stringMatching(/PARAM_INVALID$/)]);
       expect(checkConversation(turn.updatedMessages)).toEqual([]);
     },
@@ -132,7 +132,7 @@ describe("AgentLoop.executeSingleTurn()", () => {
 describe("AgentLoop.run()", () => {
   test("runs a conversation of two turns with a sandboxed tool", async () => {
     const { model, requests } = scriptModel(says("Let me see. ", call("c1", "add", { a: 1, b: 2 })), says("It is 3."));
-    const outcome = await loop.run({ model, router: box, messages: [USER] });
+    const outcome = await loop.run({ model, router: glovebox, messages: [USER] });
     expect(outcome).toMatchObject({
       status: "finished",
       reason: "stop",
@@ -148,7 +148,7 @@ describe("AgentLoop.run()", () => {
 
   test("yields one stream of events, with the outcome last", async () => {
     const { model } = scriptModel(says("One ", "moment.", call("c1", "add", { a: 1, b: 2 })), says("3"));
-    const { events, outcome } = await collect(loop.stream({ model, router: box, messages: [USER] }));
+    const { events, outcome } = await collect(loop.stream({ model, router: glovebox, messages: [USER] }));
     const types = events.map(({ type }) => type);
     expect(types.filter((type) => type !== "tool-progress" && type !== "tool-log")).toEqual([
       ...["step-start", "text-delta", "text-delta", "tool-call", "tool-start", "tool-result", "step-end"],
@@ -214,7 +214,7 @@ describe("AgentLoop.run()", () => {
       says(call("a", "boom"), call("b", "nobody"), call("c", "add", "not JSON"), call("d", "add", { a: 1, b: 1 })),
       says("Some failed."),
     );
-    const outcome = await loop.run({ model, router: box, messages: [USER] });
+    const outcome = await loop.run({ model, router: glovebox, messages: [USER] });
     expect(outcome).toMatchObject({ status: "finished", text: "Some failed." });
     expect(answersOf(requests[1]?.messages ?? [])).toEqual([
       ...["a: TOOL_FAILED", "b: TOOL_UNAVAILABLE", "c: PARAM_INVALID", "d: 2"],
@@ -223,7 +223,7 @@ describe("AgentLoop.run()", () => {
 
   test("does not run a tool that is not offered", async () => {
     const { model, requests } = scriptModel(says(call("a", "boom"), call("b", "add", { a: 1, b: 1 })), says("ok"));
-    const outcome = await loop.run({ model, router: box, messages: [USER], tools: ["add"] });
+    const outcome = await loop.run({ model, router: glovebox, messages: [USER], tools: ["add"] });
     expect(requests[0]?.tools.map(({ name }) => name)).toEqual(["add"]);
     expect(answersOf(outcome.messages)).toEqual(["a: TOOL_UNAVAILABLE", "b: 2"]);
   });
@@ -250,7 +250,7 @@ describe("AgentLoop.run()", () => {
 
   test("ends at maxSteps with an answer to every call", async () => {
     const { model, requests } = scriptModel(...Array.from({ length: 5 }, (_, n) => says(call(`c${n}`, "boom"))));
-    const outcome = await loop.run({ model, router: box, messages: [USER], maxSteps: 3 });
+    const outcome = await loop.run({ model, router: glovebox, messages: [USER], maxSteps: 3 });
     expect(outcome).toMatchObject({ status: "finished", reason: "max-steps" });
     expect(requests).toHaveLength(3);
     expectWhole(outcome);
@@ -264,7 +264,7 @@ describe("AgentLoop.run()", () => {
     ["allOf", allOf(whenCalled("boom"), ({ stepCount }) => stepCount === 2), 2],
   ] as const)("stops for %s", async ([, stopWhen, steps]) => {
     const { model, requests } = scriptModel(...Array.from({ length: 4 }, () => says(call("c", "boom"))));
-    const outcome = await loop.run({ model, router: box, messages: [USER], stopWhen, maxSteps: 4 });
+    const outcome = await loop.run({ model, router: glovebox, messages: [USER], stopWhen, maxSteps: 4 });
     expect(requests).toHaveLength(steps);
     expect(outcome).toMatchObject({ status: "finished", reason: steps === 4 ? "max-steps" : "stop-condition" });
     expectWhole(outcome);
@@ -272,7 +272,7 @@ describe("AgentLoop.run()", () => {
 
   test("repeats toolChoice in the first turn only, so that a model that must call can end", async () => {
     const { model, requests } = scriptModel(says(call("c", "boom")), says("ok"));
-    await loop.run({ model, router: box, messages: [USER], toolChoice: "required", maxParallelTools: 1 });
+    await loop.run({ model, router: glovebox, messages: [USER], toolChoice: "required", maxParallelTools: 1 });
     expect(requests.map(({ toolChoice }) => toolChoice)).toEqual(["required", undefined]);
     expect(requests.map(({ parallelToolCalls }) => parallelToolCalls)).toEqual([false, false]);
   });
@@ -280,7 +280,7 @@ describe("AgentLoop.run()", () => {
   test("shows the model the messages of prepareMessages, and keeps the whole conversation", async () => {
     const { model, requests } = scriptModel(says(call("c", "boom")), says("ok"));
     const prepareMessages = (messages: readonly Message[]): readonly Message[] => messages.slice(-2);
-    const outcome = await loop.run({ model, router: box, messages: [USER, USER, USER], prepareMessages });
+    const outcome = await loop.run({ model, router: glovebox, messages: [USER, USER, USER], prepareMessages });
     expect(requests.map(({ messages }) => messages.length)).toEqual([2, 2]);
     expect(outcome.messages).toHaveLength(6);
   });
@@ -288,7 +288,7 @@ describe("AgentLoop.run()", () => {
   test("mends a given conversation, and does not run its unanswered calls", async () => {
     const { model, requests } = scriptModel(says("ok"));
     const left: Message = { role: "assistant", content: [{ type: "tool-call", call: call("old", "add") }] };
-    expectWhole(await loop.run({ model, router: box, messages: [USER, left, USER] }));
+    expectWhole(await loop.run({ model, router: glovebox, messages: [USER, left, USER] }));
     expect(answersOf(requests[0]?.messages ?? [])).toEqual(["old: CANCELLED"]);
   });
 
@@ -302,7 +302,7 @@ describe("AgentLoop.run()", () => {
     ["signingKey", { signingKey: "short" }],
     ["context.signal", { context: { signal: AbortSignal.abort() } }],
   ] as const)("rejects an invalid %s by its name", async ([name, wrong]) => {
-    const options = { model: scriptModel().model, router: box, messages: [USER], ...wrong } as never;
+    const options = { model: scriptModel().model, router: glovebox, messages: [USER], ...wrong } as never;
     await expect(loop.run(options)).rejects.toThrow(name);
     const { outcome } = await collect(loop.stream(options));
     expect(outcome).toMatchObject({ status: "failed", error: { code: "PARAM_INVALID" } });
@@ -321,7 +321,7 @@ describe("a model's stream", () => {
     const errors: ToolError[] = [];
     const { model } = scriptModel(dies());
     const { events, outcome } = await collect(
-      loop.stream({ model, router: box, messages: [USER], onError: (error) => errors.push(error) }),
+      loop.stream({ model, router: glovebox, messages: [USER], onError: (error) => errors.push(error) }),
     );
     expect(outcome).toMatchObject({ status: "failed", error: { code: "INTERNAL" } });
     expectPublishable(outcome);
@@ -331,7 +331,7 @@ describe("a model's stream", () => {
 
   test("keeps its text if it breaks off in the middle", async () => {
     const { model } = scriptModel(dies(textEvent("It was ")));
-    expect(await loop.run({ model, router: box, messages: [USER] })).toMatchObject({
+    expect(await loop.run({ model, router: glovebox, messages: [USER] })).toMatchObject({
       status: "failed",
       text: "It was ",
     });
@@ -342,7 +342,7 @@ describe("a model's stream", () => {
     ["ends without finish", [textEvent("So: "), callEvent(call("c1", "add", { a: 1, b: 2 }))]],
   ] as const)("that %s after a complete call: the call has an answer, and the model continues", async ([, turn]) => {
     const { model, requests } = scriptModel(turn, says("3"));
-    const { events, outcome } = await collect(loop.stream({ model, router: box, messages: [USER] }));
+    const { events, outcome } = await collect(loop.stream({ model, router: glovebox, messages: [USER] }));
     expect(events.map(({ type }) => type)).toContain("error");
     expect(outcome).toMatchObject({ status: "finished", text: "3" });
     expect(answersOf(requests[1]?.messages ?? [])).toEqual(["c1: 3"]);
@@ -353,7 +353,7 @@ describe("a model's stream", () => {
     const model: Model = () => {
       throw Object.assign(new Error(secret), { status: 429 });
     };
-    const outcome = await loop.run({ model, router: box, messages: [USER] });
+    const outcome = await loop.run({ model, router: glovebox, messages: [USER] });
     expect(outcome).toMatchObject({
       status: "failed",
       error: { message: "The model failed with status 429", details: { status: 429 } },
@@ -386,14 +386,14 @@ describe("a model's stream", () => {
       [callEvent(call("a", "add", { a: 1, b: 1 })), finish(["text", call("b", "add", { a: 2, b: 2 })])],
       says("ok"),
     );
-    const outcome = await loop.run({ model, router: box, messages: [USER] });
+    const outcome = await loop.run({ model, router: glovebox, messages: [USER] });
     expect(answersOf(outcome.messages).toSorted()).toEqual(["a: 2", "b: 4"]);
     expectWhole(outcome);
   });
 
   test("answers a call that has a problem with the problem", async () => {
     const { model } = scriptModel(says({ ...call("a", "add"), problem: "Expected JSON, got none" }), says("ok"));
-    const outcome = await loop.run({ model, router: box, messages: [USER] });
+    const outcome = await loop.run({ model, router: glovebox, messages: [USER] });
     expect(outcome.steps[0]?.results[0]).toMatchObject({
       error: { code: "PARAM_INVALID", message: "Expected JSON, got none" },
     });
@@ -406,7 +406,10 @@ describe("a model's stream", () => {
       yield textEvent("more");
       isRead = true;
     });
-    expect(await loop.run({ model, router: box, messages: [USER] })).toMatchObject({ status: "finished", text: "ok" });
+    expect(await loop.run({ model, router: glovebox, messages: [USER] })).toMatchObject({
+      status: "finished",
+      text: "ok",
+    });
     await new Promise(setImmediate);
     expect(isRead).toBe(true);
   });
@@ -466,7 +469,7 @@ describe("cancellation", () => {
     const stop = new AbortController();
     const { model } = scriptModel(says(call("a", "forever"), call("b", "add", { a: 1, b: 2 })));
     let outcome: AgentOutcome | undefined;
-    for await (const event of loop.stream({ model, router: box, messages: [USER], signal: stop.signal })) {
+    for await (const event of loop.stream({ model, router: glovebox, messages: [USER], signal: stop.signal })) {
       if (event.type === "tool-result" && event.result.callId === "b") stop.abort();
       if (event.type === "outcome") outcome = event;
     }
@@ -482,20 +485,20 @@ describe("cancellation", () => {
       stop.abort();
       await new Promise(() => {});
     };
-    const outcome = await loop.run({ model, router: box, messages: [USER], signal: stop.signal });
+    const outcome = await loop.run({ model, router: glovebox, messages: [USER], signal: stop.signal });
     expect(outcome).toMatchObject({ status: "cancelled", text: "Well" });
   });
 
   test("does not call the model if it precedes the run", async () => {
     const { model, requests } = scriptModel(says("no"));
-    const outcome = await loop.run({ model, router: box, messages: [USER], signal: AbortSignal.abort() });
+    const outcome = await loop.run({ model, router: glovebox, messages: [USER], signal: AbortSignal.abort() });
     expect(outcome).toMatchObject({ status: "cancelled", messages: [USER] });
     expect(requests).toHaveLength(0);
   });
 
   test("results from leaving the stream early, which waits until the tool has been killed", async () => {
     const { model, requests } = scriptModel(says(call("a", "forever")));
-    const stream = loop.stream({ model, router: box, messages: [USER] });
+    const stream = loop.stream({ model, router: glovebox, messages: [USER] });
     for await (const event of stream) if (event.type === "tool-start") break;
     expect(requests[0]?.signal.aborted).toBe(true);
     expect(await stream.next()).toEqual({ done: true, value: undefined });
@@ -509,7 +512,7 @@ describe("back-pressure", () => {
       for (; said < 5_000; said += 1) yield textEvent("x");
       yield finish(["x".repeat(5_000)]);
     });
-    const stream = loop.stream({ model, router: box, messages: [USER] });
+    const stream = loop.stream({ model, router: glovebox, messages: [USER] });
     await stream.next();
     for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate);
     expect(said).toBeGreaterThan(0);

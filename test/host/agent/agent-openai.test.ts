@@ -12,7 +12,7 @@ import {
 } from "../../../src/host/agent/index.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { openaiChat, openaiResponses } from "../../../src/host/openai/index.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 import { type OpenAIServer, type Said, startOpenAIServer } from "../../support/openai-server.ts";
 
 const USER: Message = { role: "user", content: "How much is 1 + 2?" };
@@ -20,15 +20,15 @@ const loop = new AgentLoop();
 const add = (id: string, args: object = { a: 1, b: 2 }): Said => ({ type: "call", id, name: "add", arguments: args });
 const text = (said: string): Said => ({ type: "text", text: said });
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let server: OpenAIServer;
 let client: OpenAI;
 beforeAll(async () => {
-  box = await makeBox();
-  await box.addTool({ name: "add", source: "export default ({ a, b }) => a + b" });
-  await box.addTool({ name: "forever", source: "export default () => { for (;;); }" });
+  glovebox = await makeGlovebox();
+  await glovebox.addTool({ name: "add", source: "export default ({ a, b }) => a + b" });
+  await glovebox.addTool({ name: "forever", source: "export default () => { for (;;); }" });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 beforeEach(async () => {
   server = await startOpenAIServer();
   client = new OpenAI({ baseURL: server.baseURL, apiKey: "test", maxRetries: 0 });
@@ -57,7 +57,7 @@ describe.for(APIS)("over %s", ([, modelOf, isBetween]) => {
       [text("3 and 4.")],
     );
     const order: string[] = [];
-    for await (const event of loop.stream({ model: modelOf(), router: box, messages: [USER] })) {
+    for await (const event of loop.stream({ model: modelOf(), router: glovebox, messages: [USER] })) {
       if (event.type === "tool-call") order.push(`${event.call.id} said`);
       if (event.type === "tool-result") order.push(`${event.result.callId} answered`);
       if (event.type === "tool-result") result.resolve();
@@ -73,7 +73,7 @@ describe.for(APIS)("over %s", ([, modelOf, isBetween]) => {
         text("So be it."),
       ]);
       const before = server.requests.length;
-      const outcome: AgentOutcome = await loop.run({ model: modelOf(), router: box, messages: [USER] });
+      const outcome: AgentOutcome = await loop.run({ model: modelOf(), router: glovebox, messages: [USER] });
       expect(checkConversation(outcome.messages)).toEqual([]);
       const hasCalls = outcome.steps.some(({ results }) => results.length > 0);
       expect(outcome.status).toBe(hasCalls ? "finished" : "failed");
@@ -94,7 +94,7 @@ describe.for(APIS)("over %s", ([, modelOf, isBetween]) => {
       },
     });
     let outcome: AgentOutcome | undefined;
-    const stream = loop.stream({ model: modelOf(), router: box, messages: [USER], signal: stop.signal });
+    const stream = loop.stream({ model: modelOf(), router: glovebox, messages: [USER], signal: stop.signal });
     for await (const event of stream) {
       if (event.type === "tool-start") setTimeout(() => stop.abort(), 50);
       if (event.type === "outcome") outcome = event;
@@ -107,13 +107,13 @@ describe.for(APIS)("over %s", ([, modelOf, isBetween]) => {
 
   test("fails the run with only the status when the provider rejects a request", async () => {
     server.script({ status: 401, body: { error: { message: "Incorrect API key provided: sk-12345" } } });
-    const outcome = await loop.run({ model: modelOf(), router: box, messages: [USER] });
+    const outcome = await loop.run({ model: modelOf(), router: glovebox, messages: [USER] });
     expect(outcome).toMatchObject({ status: "failed", error: { details: { status: 401 } } });
     expect(JSON.stringify(outcome)).not.toContain("sk-12345");
   });
 
   test("chooses by strict JSON, runs and answers with ToolsRouterAgent", async () => {
-    const agent = new ToolsRouterAgent({ model: modelOf(), router: box, backoffMs: 0 });
+    const agent = new ToolsRouterAgent({ model: modelOf(), router: glovebox, backoffMs: 0 });
     server.script(
       [text('```json\n{"tool":"sum","inputs":{}}\n```')],
       [text('{"tool":"add","inputs":{"a":1,"b":2}}')],

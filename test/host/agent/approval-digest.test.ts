@@ -13,7 +13,7 @@ import {
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
-import { codeOf, failureOf, makeBox } from "../../support/host-zone.ts";
+import { codeOf, failureOf, makeGlovebox } from "../../support/host-zone.ts";
 import { type Answer, startScriptedServer } from "../../support/mcp-http.ts";
 import { call, callEvent, finish, type ScriptedTurn, says, scriptModel } from "../../support/scripted-model.ts";
 
@@ -22,13 +22,13 @@ const USER: Message = { role: "user", content: "What is the weather?" };
 type Paused = Extract<AgentOutcome, { status: "paused" }>;
 type Router = AgentRunOptions["router"];
 
-let box: Glovebox;
+let glovebox: Glovebox;
 /** Generous, for a busy machine. */
 const UNHURRIED = { limits: { timeoutMs: 120_000, cpuMs: 60_000 } } as const;
 beforeAll(async () => {
-  box = await makeBox(UNHURRIED);
+  glovebox = await makeGlovebox(UNHURRIED);
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const run = (router: Router, turns: readonly ScriptedTurn[], options: object): Promise<AgentOutcome> =>
   new AgentLoop({ model: scriptModel(...turns).model, router, signingKey: KEY }).run(options as AgentRunOptions);
@@ -74,16 +74,16 @@ describe("an approval of an upstream server's tool", () => {
     };
     const server = await startScriptedServer(answer);
     onTestFinished(async () => {
-      await box.mcp.removeServer("up");
+      await glovebox.mcp.removeServer("up");
       await server[Symbol.asyncDispose]();
     });
     return {
       ran,
       describe: async (text) => {
-        await box.mcp.removeServer("up");
+        await glovebox.mcp.removeServer("up");
         description = text;
-        box.mcp.addServer("up", { url: server.url });
-        await box.listTools();
+        glovebox.mcp.addServer("up", { url: server.url });
+        await glovebox.listTools();
       },
     };
   }
@@ -91,32 +91,32 @@ describe("an approval of an upstream server's tool", () => {
   test("is not valid for another tool of the same name: the call waits again, with the new definition", async () => {
     const server = await upstream();
     await server.describe("Reads the weather");
-    const paused = await pause(box, "up__weather");
+    const paused = await pause(glovebox, "up__weather");
     expect(paused.approvalRequests[0]?.definition.description).toContain("Reads the weather");
     await server.describe("Deletes all files");
-    const again = await approve(box, paused);
+    const again = await approve(glovebox, paused);
     expectPaused(again);
     expect(server.ran).toEqual([]);
     expect(again.approvalRequests).toMatchObject([{ call: { id: "c0" }, definition: { name: "up__weather" } }]);
     expect(again.approvalRequests[0]?.definition.description).toContain("Deletes all files");
     expect(again.approvalRequests[0]?.toolDigest).not.toBe(paused.approvalRequests[0]?.toolDigest);
-    expect(await approve(box, again)).toMatchObject({ status: "finished", text: "Done." });
+    expect(await approve(glovebox, again)).toMatchObject({ status: "finished", text: "Done." });
     expect(server.ran).toEqual(["Deletes all files"]);
   });
 
   test("is valid after the server is added again with the same tool", async () => {
     const server = await upstream();
     await server.describe("Reads the weather");
-    const paused = await pause(box, "up__weather");
+    const paused = await pause(glovebox, "up__weather");
     await server.describe("Reads the weather");
-    expect(await approve(box, paused)).toMatchObject({ status: "finished" });
+    expect(await approve(glovebox, paused)).toMatchObject({ status: "finished" });
     expect(server.ran).toEqual(["Reads the weather"]);
   });
 });
 
 describe("an approval of a sandboxed tool", () => {
   const definition = { description: "Reads the weather" };
-  const add = async (source: string, options: object = {}, to = box): Promise<void> => {
+  const add = async (source: string, options: object = {}, to = glovebox): Promise<void> => {
     to.removeTool("weather");
     await to.addTool({ name: "weather", source, overrides: definition }, options);
   };
@@ -126,19 +126,19 @@ describe("an approval of a sandboxed tool", () => {
     ["more capabilities", "export default () => 'reads'", { grant: ["kv"] }],
   ] as const)("is not valid for the same definition with %s", async ([, source, options]) => {
     await add("export default () => 'reads'");
-    const paused = await pause(box, "weather");
+    const paused = await pause(glovebox, "weather");
     await add(source, options);
-    const again = await approve(box, paused);
+    const again = await approve(glovebox, paused);
     expectPaused(again);
     expect(again.approvalRequests[0]?.definition).toEqual(paused.approvalRequests[0]?.definition);
     expect(resultCodes(again)).toEqual([]);
-    expect(await approve(box, again)).toMatchObject({ status: "finished" });
+    expect(await approve(glovebox, again)).toMatchObject({ status: "finished" });
   });
 
   test("is valid for the same tool in another Glovebox", async () => {
     await add("export default () => 'reads'");
-    const paused = await pause(box, "weather");
-    await using other = await makeBox(UNHURRIED);
+    const paused = await pause(glovebox, "weather");
+    await using other = await makeGlovebox(UNHURRIED);
     await add("export default () => 'reads'", {}, other);
     const outcome = await approve(other, paused);
     expect(outcome).toMatchObject({ status: "finished" });
@@ -353,18 +353,18 @@ describe("ToolRouter.digestOf()", () => {
   });
 
   test("binds a call of execute() and of stream(), but not its nested calls", async () => {
-    await box.addTool({ name: "inner", source: "export default () => 1" });
+    await glovebox.addTool({ name: "inner", source: "export default () => 1" });
     const source = "export default (_input, { tools }) => tools.call('inner', {})";
-    await box.addTool({ name: "outer", source }, { grant: ["tools"] });
-    const outer = box.router.getRegisteredTools().find(({ name }) => name === "outer") as ToolDefinition;
-    const toolDigest = box.router.digestOf(outer);
+    await glovebox.addTool({ name: "outer", source }, { grant: ["tools"] });
+    const outer = glovebox.router.getRegisteredTools().find(({ name }) => name === "outer") as ToolDefinition;
+    const toolDigest = glovebox.router.digestOf(outer);
     const made = { id: "c", toolName: "outer" };
-    expect(codeOf(await box.execute(made, { toolDigest }))).toBe("ok");
-    expect(codeOf(await box.execute(made, { toolDigest: "0".repeat(64) }))).toBe("APPROVAL_REQUIRED");
-    for await (const item of box.stream(made, { toolDigest: "0".repeat(64) })) {
+    expect(codeOf(await glovebox.execute(made, { toolDigest }))).toBe("ok");
+    expect(codeOf(await glovebox.execute(made, { toolDigest: "0".repeat(64) }))).toBe("APPROVAL_REQUIRED");
+    for await (const item of glovebox.stream(made, { toolDigest: "0".repeat(64) })) {
       expect(item).toMatchObject({ type: "result", error: { code: "APPROVAL_REQUIRED" } });
     }
-    expect(codeOf(await box.execute(made, { toolDigest: 5 as never }))).toBe("PARAM_INVALID");
-    expect(codeOf(await box.execute({ ...made, toolName: "inner" }, { toolDigest }))).toBe("APPROVAL_REQUIRED");
+    expect(codeOf(await glovebox.execute(made, { toolDigest: 5 as never }))).toBe("PARAM_INVALID");
+    expect(codeOf(await glovebox.execute({ ...made, toolName: "inner" }, { toolDigest }))).toBe("APPROVAL_REQUIRED");
   });
 });

@@ -13,25 +13,25 @@ import {
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { type ErrorCode, ToolError } from "../../../src/sandbox/contract/errors.ts";
-import { expectPublishable, makeBox } from "../../support/host-zone.ts";
+import { expectPublishable, makeGlovebox } from "../../support/host-zone.ts";
 import { call, finish, type ScriptedTurn, says, scriptModel, textEvent } from "../../support/scripted-model.ts";
 import { makeCatalog } from "../../support/tool-catalog.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox();
+  glovebox = await makeGlovebox();
   const inputSchema = {
     type: "object",
     properties: { a: { type: "number" }, b: { type: "number" } },
     required: ["a", "b"],
   };
   const definition = { description: "Adds two numbers", inputSchema };
-  await box.addTool({ name: "add", source: "export default ({ a, b }) => a + b", overrides: definition });
+  await glovebox.addTool({ name: "add", source: "export default ({ a, b }) => a + b", overrides: definition });
   const rows = "export default async function* ({ n }) { for (let i = 0; i < n; i += 1) yield { row: i } }";
-  await box.addTool({ name: "rows", source: rows });
-  await box.addTool({ name: "forever", source: "export default () => { for (;;); }" });
+  await glovebox.addTool({ name: "rows", source: rows });
+  await glovebox.addTool({ name: "forever", source: "export default () => { for (;;); }" });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const choose = (tool: string, inputs: unknown = {}): ScriptedTurn => says(JSON.stringify({ tool, inputs }));
 const ADD = choose("add", { a: 1, b: 2 });
@@ -42,7 +42,7 @@ function agentOf(...turns: readonly ScriptedTurn[]): {
   readonly requests: readonly ModelRequest[];
 } {
   const { model, requests } = scriptModel(...turns);
-  return { agent: new ToolsRouterAgent({ model, router: box, backoffMs: 0 }), requests };
+  return { agent: new ToolsRouterAgent({ model, router: glovebox, backoffMs: 0 }), requests };
 }
 
 async function collect(
@@ -275,7 +275,9 @@ describe("choosing", () => {
     const { model } = scriptModel(says("?"), says("?"), ADD, DONE);
     const stop = new AbortController();
     const delays: number[] = [];
-    for await (const event of new ToolsRouterAgent({ model, router: box }).stream("1 + 2", { signal: stop.signal })) {
+    for await (const event of new ToolsRouterAgent({ model, router: glovebox }).stream("1 + 2", {
+      signal: stop.signal,
+    })) {
       if (event.type !== "retry") continue;
       delays.push(event.delayMs);
       if (delays.length === 2) stop.abort();
@@ -367,7 +369,7 @@ describe("cancellation", () => {
       await new Promise(() => {});
       yield finish([]);
     };
-    const stream = new ToolsRouterAgent({ model, router: box }).stream("x");
+    const stream = new ToolsRouterAgent({ model, router: glovebox }).stream("x");
     const first = stream.next();
     await new Promise(setImmediate);
     await stream.return();

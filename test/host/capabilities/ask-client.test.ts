@@ -10,7 +10,7 @@ import {
   inOtherRealm,
   toThenable,
 } from "../../support/failing-callbacks.ts";
-import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, expectPublishable, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { watchRejections } from "../../support/unhandled-rejections.ts";
 
 const FORM = { type: "object", properties: { size: { type: "integer", maximum: 9 } }, required: ["size"] };
@@ -20,19 +20,19 @@ const ASKER = `export default async ({ what, request, thenMs = 0 }, ctx) => {
   return answer;
 };`;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ limits: { timeoutMs: 120_000 } });
+  glovebox = await makeGlovebox({ limits: { timeoutMs: 120_000 } });
   const capabilities = { elicit: true, sample: true, roots: true };
-  await box.addTool({ name: "asker", source: ASKER, overrides: { capabilities } });
-  await box.addTool({ name: "ungranted", source: ASKER });
+  await glovebox.addTool({ name: "asker", source: ASKER, overrides: { capabilities } });
+  await glovebox.addTool({ name: "ungranted", source: ASKER });
   const outer = "export default (input, { tools }) => tools.asker(input)";
-  await box.addTool({ name: "outer", source: outer, overrides: { capabilities: { tools: true } } });
+  await glovebox.addTool({ name: "outer", source: outer, overrides: { capabilities: { tools: true } } });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const run = (args: object, context: CallContext, toolName = "asker"): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName, arguments: args }, context);
+  glovebox.execute({ id: "c1", toolName, arguments: args }, context);
 const form = { what: "elicit", request: { message: "Which size?", requestedSchema: FORM } };
 
 describe("ctx.elicit", () => {

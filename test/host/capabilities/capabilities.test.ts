@@ -10,7 +10,7 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { Redactor } from "../../../src/host/observability/redaction/call-redactor.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { DEFAULT_LIMITS, type PartialLimits } from "../../../src/sandbox/contract/limits.ts";
-import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, expectPublishable, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 function revoked(): object {
   const { proxy, revoke } = Proxy.revocable({}, {});
@@ -86,22 +86,22 @@ const SOURCE = `
   export const capabilities = { lookUp: true, mail: { to: ["x"] } };
   export default ({ step, input }, ctx) => steps[step](ctx, input);`;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
   const limits = { inputBytes: 1_000_000, outputBytes: 2_000_000 };
-  box = await makeBox({ capabilities: CAPABILITIES, onError, limits });
-  await box.addTool({ name: "granted", source: SOURCE }, { grant: ["lookUp", "answer", "wait", "double"] });
-  await box.addTool({ name: "bare", source: SOURCE });
+  glovebox = await makeGlovebox({ capabilities: CAPABILITIES, onError, limits });
+  await glovebox.addTool({ name: "granted", source: SOURCE }, { grant: ["lookUp", "answer", "wait", "double"] });
+  await glovebox.addTool({ name: "bare", source: SOURCE });
   const definition = {
     capabilities: { lookUp: true },
     limits: { maxCapabilityCalls: 5, maxPendingCapabilityCalls: 3 },
   };
-  await box.addTool({ name: "frugal", source: SOURCE, overrides: definition }, { grant: ["double"] });
+  await glovebox.addTool({ name: "frugal", source: SOURCE, overrides: definition }, { grant: ["double"] });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const run = (toolName: string, step: string, input?: unknown, context?: CallContext): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName, arguments: { step, input } }, context);
+  glovebox.execute({ id: "c1", toolName, arguments: { step, input } }, context);
 
 describe("defineCapability()", () => {
   const options = { name: "kv", inputSchema: {}, outputSchema: {}, handler: () => null };
@@ -222,7 +222,7 @@ describe("a granted capability", () => {
       outputSchema: {},
       handler: () => Array(2_000).fill(0),
     });
-    await using own = await makeBox({ capabilities: [many], limits: { jsonValues: 1_000 } });
+    await using own = await makeGlovebox({ capabilities: [many], limits: { jsonValues: 1_000 } });
     const source =
       "export default async (_, ctx) => { try { await ctx.many({}); } catch (error) { return error.message; } }";
     await own.addTool({ name: "asks", source }, { grant: ["many"] });
@@ -305,8 +305,8 @@ describe("a capability that was not granted", () => {
   });
 
   test("gives the call its code if it is fetch, although the tool did not request it", async () => {
-    await box.addTool({ name: "fetches", source: "export default () => fetch('https://example.com')" });
-    const error = errorOf(await box.execute({ id: "c1", toolName: "fetches" }));
+    await glovebox.addTool({ name: "fetches", source: "export default () => fetch('https://example.com')" });
+    const error = errorOf(await glovebox.execute({ id: "c1", toolName: "fetches" }));
     expect([error.code, error.message]).toEqual([
       "CAPABILITY_DENIED",
       'fetch is not granted to this tool; request it with capabilities: { fetch: true } and let the host grant it (grant: ["fetch"])',
@@ -321,7 +321,7 @@ describe("a capability that was not granted", () => {
     "named %j does not exist, and addTool reports it",
     async (name) => {
       await expect(
-        box.addTool({ name: "x", source: "export default () => 1" }, { grant: [name] }),
+        glovebox.addTool({ name: "x", source: "export default () => 1" }, { grant: [name] }),
       ).rejects.toMatchObject({
         code: "PARAM_INVALID",
         message: `Unknown capability "${name}". Expected one of: log, fetch, secrets, kv, tools, elicit, sample, roots, waitFor, lookUp, answer, wait, double, webAssembly, sharedArrayBuffer, atomics, resizableBuffers, stringToCode`,
@@ -468,7 +468,9 @@ describe("CapabilityBroker with an untrusted worker", () => {
 describe("createGlovebox({ capabilities })", () => {
   test("rejects two capabilities of the same name, and one named log", async () => {
     const fake = (name: string) => defineCapability({ name, inputSchema: {}, outputSchema: {}, handler: () => null });
-    await expect(makeBox({ capabilities: [fake("kv"), fake("kv")] })).rejects.toMatchObject({ code: "PARAM_INVALID" });
-    await expect(makeBox({ capabilities: [fake("log")] })).rejects.toMatchObject({ code: "PARAM_INVALID" });
+    await expect(makeGlovebox({ capabilities: [fake("kv"), fake("kv")] })).rejects.toMatchObject({
+      code: "PARAM_INVALID",
+    });
+    await expect(makeGlovebox({ capabilities: [fake("log")] })).rejects.toMatchObject({ code: "PARAM_INVALID" });
   });
 });

@@ -6,7 +6,7 @@ import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { readRequestedList } from "../../../src/sandbox/contract/capability-requests.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
-import { codeOf, failureOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
+import { codeOf, failureOf, makeGlovebox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 
 const LISTED = ["fetch", "secrets", "tools"];
 const PLAIN = ["log", "kv", "elicit", "sample", "roots", "waitFor", "atomics", "stringToCode"];
@@ -44,11 +44,11 @@ const VALID: readonly (readonly [requested: { readonly [name: string]: JsonValue
 ];
 
 describe("what a tool requests of a capability", () => {
-  let box: Glovebox;
+  let glovebox: Glovebox;
   beforeAll(async () => {
-    box = await makeBox();
+    glovebox = await makeGlovebox();
   });
-  afterAll(() => box.close());
+  afterAll(() => glovebox.close());
 
   /** A definition as a worker process extracts it. */
   const definitionWith = (capabilities: object): string =>
@@ -65,7 +65,7 @@ describe("what a tool requests of a capability", () => {
 
   test("rejects a malformed request of a tool", async () => {
     const source = sourceWith({ fetch: "https://a.example", kv: { foo: 1 } });
-    const failure = await failureOf(box.addTool({ name: "asks", source }));
+    const failure = await failureOf(glovebox.addTool({ name: "asks", source }));
     expect([failure.code, failure.message.split("; ")]).toEqual([
       "BUNDLE_FAILED",
       [
@@ -77,7 +77,7 @@ describe("what a tool requests of a capability", () => {
 
   test.for(MALFORMED)("rejects %j in overrides", async ([capabilities, path, message]) => {
     const tool = { name: "asks", source: "export default () => 1;", overrides: { capabilities } };
-    for (const failed of [box.addTool(tool), box.updateTool(tool), box.inspectTool(tool)]) {
+    for (const failed of [glovebox.addTool(tool), glovebox.updateTool(tool), glovebox.inspectTool(tool)]) {
       const failure = await failureOf(failed);
       expect(failure.code).toBe("PARAM_INVALID");
       expect(failure.message).toBe(`tool.overrides.capabilities.${path}: ${message}`);
@@ -91,7 +91,7 @@ describe("what a tool requests of a capability", () => {
   });
 
   test("rejects a malformed request of a Python tool", async () => {
-    await using python = await makeBox({ cache: PYTHON_CACHE });
+    await using python = await makeGlovebox({ cache: PYTHON_CACHE });
     const source = 'capabilities = {"fetch": "https://a.example"}\ndef main(input): return 1';
     const failure = await failureOf(python.addTool({ name: "asks", source, language: "python" }));
     expect(failure.code).toBe("BUNDLE_FAILED");
@@ -110,24 +110,24 @@ describe("what a tool requests of a capability", () => {
 
   test("keeps a tool's valid requests, and leaves out what is false", async () => {
     const requested = { ...allSetTo(true), fetch: ["a.example"], secrets: {}, kv: false, mine: { foo: 1 } };
-    const { definition } = await box.inspectTool({ name: "asks", source: sourceWith(requested) });
+    const { definition } = await glovebox.inspectTool({ name: "asks", source: sourceWith(requested) });
     const { kv: _kv, ...kept } = requested;
     expect(definition.capabilities).toEqual(kept);
   });
 
   test("grants nothing for an override that is false", async () => {
     const source = "export default (_, ctx) => typeof ctx.kv;";
-    await box.addTool({ name: "asks", source, overrides: { capabilities: { kv: false } } });
-    expect(outputOf(await box.execute({ id: "c", toolName: "asks", arguments: {} }))).toBe("undefined");
+    await glovebox.addTool({ name: "asks", source, overrides: { capabilities: { kv: false } } });
+    expect(outputOf(await glovebox.execute({ id: "c", toolName: "asks", arguments: {} }))).toBe("undefined");
   });
 
   test("{} and true let a tool call every other tool", async () => {
-    await box.addTool({ name: "one", source: "export default () => 1;" });
+    await glovebox.addTool({ name: "one", source: "export default () => 1;" });
     for (const [name, tools] of Object.entries({ empty: {}, yes: true, none: [] })) {
       const source = "export default async (_, ctx) => await ctx.tools.one({});";
-      await box.addTool({ name, source, overrides: { capabilities: { tools } } });
+      await glovebox.addTool({ name, source, overrides: { capabilities: { tools } } });
     }
-    const codes = ["empty", "yes", "none"].map((toolName) => box.execute({ id: "c", toolName, arguments: {} }));
+    const codes = ["empty", "yes", "none"].map((toolName) => glovebox.execute({ id: "c", toolName, arguments: {} }));
     expect((await Promise.all(codes)).map(codeOf)).toEqual(["ok", "ok", "CAPABILITY_DENIED"]);
   });
 

@@ -8,7 +8,7 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { Redactor } from "../../../src/host/observability/redaction/call-redactor.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import { FAILING_CALLBACKS } from "../../support/failing-callbacks.ts";
-import { codeOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { watchRejections } from "../../support/unhandled-rejections.ts";
 
 const opened: string[] = [];
@@ -98,17 +98,24 @@ const SOURCE = `
   export const capabilities = { shelf: true, named: ["one", "two words"] };
   export default ({ step, input }, ctx) => steps[step](ctx, input);`;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ capabilities: CAPABILITIES, onError, limits: { timeoutMs: 120_000, cpuMs: 120_000 } });
+  glovebox = await makeGlovebox({
+    capabilities: CAPABILITIES,
+    onError,
+    limits: { timeoutMs: 120_000, cpuMs: 120_000 },
+  });
   const grant = ["shelf", "named", "steps", "note", "notes"];
-  await box.addTool({ name: "granted", source: SOURCE, overrides: { limits: { maxCapabilityCalls: 3 } } }, { grant });
-  await box.addTool({ name: "bare", source: SOURCE });
+  await glovebox.addTool(
+    { name: "granted", source: SOURCE, overrides: { limits: { maxCapabilityCalls: 3 } } },
+    { grant },
+  );
+  await glovebox.addTool({ name: "bare", source: SOURCE });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const run = (step: string, input?: unknown, { toolName = "granted", id = "c1" } = {}): Promise<ToolResult> =>
-  box.execute({ id, toolName, arguments: { step, input } });
+  glovebox.execute({ id, toolName, arguments: { step, input } });
 
 describe("a capability with members", () => {
   test.for<[string, JsonValue]>([
@@ -129,7 +136,7 @@ describe("a capability with members", () => {
   test("with too many members for a tool is rejected when the tool is added", async () => {
     const names = Array.from({ length: 128 }, (_, index) => `${"é".repeat(120)}${index}`);
     const source = `export const capabilities = { named: ${JSON.stringify(names)} }; export default () => 1`;
-    const adding = box.addTool({ name: "many", source }, { grant: ["named"] });
+    const adding = glovebox.addTool({ name: "many", source }, { grant: ["named"] });
     expect(await failureOf(adding)).toMatchObject({
       code: "PARAM_INVALID",
       message: expect.stringContaining("too many members"),
@@ -138,7 +145,7 @@ describe("a capability with members", () => {
 
   test("whose members function returns no names is rejected when the tool is added", async () => {
     const source = `export const capabilities = { named: [""] }; export default () => 1`;
-    const adding = box.addTool({ name: "unnamed", source }, { grant: ["named"] });
+    const adding = glovebox.addTool({ name: "unnamed", source }, { grant: ["named"] });
     expect(await failureOf(adding)).toMatchObject({
       code: "PARAM_INVALID",
       message: expect.stringContaining('members of capability "named"'),
@@ -158,7 +165,7 @@ test.for(WRONG_MEMBERS)("a members function that %s fails only the tool that req
     ...{ name: "broken", inputSchema: {}, outputSchema: {}, handler: () => null },
     members: members as () => readonly string[],
   });
-  await using own = await makeBox({ capabilities: [capability] });
+  await using own = await makeGlovebox({ capabilities: [capability] });
   const adding = own.addTool({ name: "one", source: "export default () => 1" }, { grant: ["broken"] });
   expect(await failureOf(adding)).toMatchObject({ code: "PARAM_INVALID", message: expect.stringContaining("members") });
   expect(await rejections()).toEqual([]);

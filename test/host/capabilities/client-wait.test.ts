@@ -5,7 +5,7 @@ import type { ElicitResult } from "../../../src/host/contract/client-requests.ts
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { onLoopback } from "../../support/egress.ts";
-import { errorOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
+import { errorOf, makeGlovebox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 import { serveWebSocket } from "../../support/websocket.ts";
 
 const ASK = "ctx.elicit({ message: 'Go on?', requestedSchema: { type: 'object', properties: {} } })";
@@ -55,7 +55,7 @@ async def main(input, ctx):
         await asyncio.sleep(0.01)
 `;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
   const slow = defineCapability({
     name: "slow",
@@ -64,15 +64,15 @@ beforeAll(async () => {
     handler: (_input, { signal }) =>
       new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
   });
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     capabilities: [slow],
     limits: { cpuMs: 300_000, timeoutMs: 120_000, maxCapabilityCalls: 1_000_000, nestedRepeats: 2 },
     cache: PYTHON_CACHE,
   });
-  await box.addTool({ name: "tool", source: SOURCE }, { grant: GRANT });
-  await box.addTool({ name: "python", language: "python", source: PYTHON_SOURCE }, { grant: ["elicit"] });
+  await glovebox.addTool({ name: "tool", source: SOURCE }, { grant: GRANT });
+  await glovebox.addTool({ name: "python", language: "python", source: PYTHON_SOURCE }, { grant: ["elicit"] });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const SHORTEST_MS = 400;
 /** A call of Python that ends too early has used up its interpreter. */
@@ -100,7 +100,10 @@ test.for(named(BUSY, "works"))(
         hasAsked = true;
         return new Promise(() => {});
       };
-      const result = await box.execute({ id: "c", toolName, arguments: { how } }, { client: { elicit }, timeoutMs });
+      const result = await glovebox.execute(
+        { id: "c", toolName, arguments: { how } },
+        { client: { elicit }, timeoutMs },
+      );
       const { code, message } = errorOf(result);
       if (how.startsWith("nested") && code === "TOOL_FAILED") {
         // A nested call has the deadline of its caller, in the queue too. Its error can come first, and is then the caller's.
@@ -126,13 +129,13 @@ async function outputOfWait(from: Glovebox, toolName: string, input: object): Pr
 test.for(named(WAITS, "waits"))(
   "the clock is paused while the guest only waits for its client: %s",
   async ([, { toolName, how }]) => {
-    expect(await outputOfWait(box, toolName, { how })).toBe("accept");
+    expect(await outputOfWait(glovebox, toolName, { how })).toBe("accept");
   },
 );
 
 test("the clock is paused although a WebSocket waits for messages", async () => {
   const server = await serveWebSocket(() => {});
-  await using own = await makeBox({
+  await using own = await makeGlovebox({
     cache: PYTHON_CACHE,
     egress: { allow: onLoopback("127.0.0.1"), ports: [server.port] },
   });
@@ -142,9 +145,9 @@ test("the clock is paused although a WebSocket waits for messages", async () => 
 
 test("a wait for the client has its own limit, which the error names", async () => {
   const definition = { limits: { clientWaitMs: 300 } };
-  await box.addTool({ name: "bounded", source: SOURCE, overrides: definition }, { grant: GRANT });
+  await glovebox.addTool({ name: "bounded", source: SOURCE, overrides: definition }, { grant: GRANT });
   const elicit = (): Promise<ElicitResult> => new Promise(() => {});
   const call = { id: "c", toolName: "bounded", arguments: { how: "waits" } };
-  const error = errorOf(await box.execute(call, { client: { elicit } }));
+  const error = errorOf(await glovebox.execute(call, { client: { elicit } }));
   expect(error.message).toContain("did not answer within 300 ms (limits.clientWaitMs)");
 });

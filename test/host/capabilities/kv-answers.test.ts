@@ -9,7 +9,7 @@ import {
   inOtherRealm,
   toThenable,
 } from "../../support/failing-callbacks.ts";
-import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { watchRejections } from "../../support/unhandled-rejections.ts";
 
 const SOURCE = `export default async ({ method, args }, { kv }) => {
@@ -27,19 +27,25 @@ const METHODS = Object.keys(ARGUMENTS) as readonly Method[];
 
 let answer: () => unknown = () => undefined;
 const reported: unknown[] = [];
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
   const ask = (): unknown => answer();
   const store = { get: ask, set: ask, delete: ask, list: ask, usage: ask } as unknown as KvStore;
-  box = await makeBox({ kv: store, limits: { timeoutMs: 120_000 }, onError: (error) => reported.push(error) });
-  await box.addTool({ name: "keeper", source: SOURCE }, { grant: ["kv"] });
+  glovebox = await makeGlovebox({
+    kv: store,
+    limits: { timeoutMs: 120_000 },
+    onError: (error) => reported.push(error),
+  });
+  await glovebox.addTool({ name: "keeper", source: SOURCE }, { grant: ["kv"] });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 async function run(method: Method, given: () => unknown): Promise<JsonValue> {
   answer = given;
   reported.length = 0;
-  return outputOf(await box.execute({ id: "c", toolName: "keeper", arguments: { method, args: ARGUMENTS[method] } }));
+  return outputOf(
+    await glovebox.execute({ id: "c", toolName: "keeper", arguments: { method, args: ARGUMENTS[method] } }),
+  );
 }
 
 const FAILED = { code: "TOOL_FAILED", message: 'The capability "kv" failed' };
@@ -91,7 +97,7 @@ describe("a KvStore", () => {
   test("that does not answer delays only the call that uses it", async () => {
     answer = () => new Promise(() => {});
     const call = { id: "c", toolName: "keeper", arguments: { method: "get", args: ["k"] } };
-    expect(codeOf(await box.execute(call, { timeoutMs: 300 }))).toBe("TOOL_TIMEOUT");
+    expect(codeOf(await glovebox.execute(call, { timeoutMs: 300 }))).toBe("TOOL_TIMEOUT");
   });
 
   test.for<[string, () => unknown]>([

@@ -6,7 +6,7 @@ import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
-import { codeOf, errorOf, expectPublishable, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, expectPublishable, failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 /** Performs the given steps in order and returns the outcome of each. */
 const SOURCE = `
@@ -24,40 +24,40 @@ const SOURCE = `
     return seen;
   };`;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     tenancy: "multi",
     // Nothing here is about processes, and each tenant would have its own.
     placement: "shared",
     kv: "memory",
     limits: { timeoutMs: 120_000, kvKeys: 5, kvBytes: 3_000_000, kvValueBytes: 1_500_000 },
   });
-  await box.addTool({ name: "keeper", source: SOURCE }, { scope: "global", grant: ["kv"] });
-  await box.addTool({ name: "other", source: SOURCE }, { scope: "global", grant: ["kv"] });
-  await box.addTool(
+  await glovebox.addTool({ name: "keeper", source: SOURCE }, { scope: "global", grant: ["kv"] });
+  await glovebox.addTool({ name: "other", source: SOURCE }, { scope: "global", grant: ["kv"] });
+  await glovebox.addTool(
     { name: "bare", source: `export const capabilities = { kv: true }; ${SOURCE}` },
     { scope: "global" },
   );
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 type Step = readonly [method: string, ...args: unknown[]];
 let calls = 0;
-const call = (toolName: string, steps: readonly Step[], tenantId: string, from = box): Promise<ToolResult> => {
+const call = (toolName: string, steps: readonly Step[], tenantId: string, from = glovebox): Promise<ToolResult> => {
   calls += 1;
   return from.execute({ id: `c${calls}`, toolName, arguments: { steps } }, { tenantId });
 };
 async function run(
   steps: readonly Step[],
-  { toolName = "keeper", tenantId = "acme", from = box } = {},
+  { toolName = "keeper", tenantId = "acme", from = glovebox } = {},
 ): Promise<JsonValue[]> {
   const result = await call(toolName, steps, tenantId, from);
   expectPublishable(result);
   return [...(outputOf(result) as JsonValue[])];
 }
-async function otherBox(options: GloveboxOptions): Promise<Glovebox> {
-  const made = await makeBox({
+async function otherGlovebox(options: GloveboxOptions): Promise<Glovebox> {
+  const made = await makeGlovebox({
     tenancy: "multi",
     placement: "shared",
     ...options,
@@ -147,7 +147,7 @@ describe("ctx.kv", () => {
 
   test("ends a page before it exceeds the limit of an answer", async () => {
     const tenantId = "pages";
-    const small = await otherBox({ kv: "memory", limits: { outputBytes: 1_000_000 } });
+    const small = await otherGlovebox({ kv: "memory", limits: { outputBytes: 1_000_000 } });
     const steps: Step[] = ["a", "b", "c"].map((key) => ["set", key, '"'.repeat(140_000)]);
     await run(steps, { tenantId, from: small });
     const count = (page: JsonValue | undefined): number => (page as { entries: unknown[] }).entries.length;
@@ -227,13 +227,13 @@ describe("an entry of one tool for one tenant", () => {
   test("of a global tool is not visible to a tenant's tool of the same name", async () => {
     const [tenantId, toolName] = ["shadow", "vault"];
     const vault = { name: toolName, source: SOURCE };
-    await box.addTool(vault, { scope: "global", grant: ["kv"] });
+    await glovebox.addTool(vault, { scope: "global", grant: ["kv"] });
     await run([["set", "token", "the host's"]], { tenantId, toolName });
-    box.removeTool(toolName, { scope: "global" });
-    await box.addTool(vault, { tenantId, grant: ["kv"] });
+    glovebox.removeTool(toolName, { scope: "global" });
+    await glovebox.addTool(vault, { tenantId, grant: ["kv"] });
     expect(await run([["get", "token"]], { tenantId, toolName })).toEqual(["undefined"]);
-    box.removeTool(toolName, { tenantId });
-    await box.addTool(vault, { scope: "global", grant: ["kv"] });
+    glovebox.removeTool(toolName, { tenantId });
+    await glovebox.addTool(vault, { scope: "global", grant: ["kv"] });
     expect(await run([["get", "token"]], { tenantId, toolName })).toEqual(["the host's"]);
   });
 });
@@ -285,8 +285,8 @@ describe("quotas of kv", () => {
 
   test("are the call's code where the tool does not catch it", async () => {
     const source = `export default async (input, { kv }) => { for (let i = 0; i < 9; i += 1) await kv.set("k" + i, i); }`;
-    await box.addTool({ name: "greedy", source }, { scope: "global", grant: ["kv"] });
-    expect(errorOf(await box.execute({ id: "c", toolName: "greedy" }, { tenantId: "greedy" })).code).toBe(
+    await glovebox.addTool({ name: "greedy", source }, { scope: "global", grant: ["kv"] });
+    expect(errorOf(await glovebox.execute({ id: "c", toolName: "greedy" }, { tenantId: "greedy" })).code).toBe(
       "QUOTA_EXCEEDED",
     );
   });
@@ -307,10 +307,10 @@ describe("options.kv", () => {
     const folder = await mkdtemp(`${tmpdir()}/glovebox-kv-`);
     onTestFinished(() => rm(folder, { recursive: true }));
     const store = { path: `${folder}/kv.sqlite` };
-    const first = await otherBox({ kv: store });
+    const first = await otherGlovebox({ kv: store });
     await run([["set", "k", { kept: true }]], { from: first });
     await first.close();
-    expect(await run([["get", "k"]], { from: await otherBox({ kv: store }) })).toEqual([{ kept: true }]);
+    expect(await run([["get", "k"]], { from: await otherGlovebox({ kv: store }) })).toEqual([{ kept: true }]);
   });
 
   test("accepts a store of the host, which receives tenant and tool, and which the host closes", async () => {
@@ -318,7 +318,7 @@ describe("options.kv", () => {
     const close = vi.fn();
     const set = vi.spyOn(own, "set");
     const store: KvStore = Object.assign(own, { [Symbol.asyncDispose]: close });
-    const made = await otherBox({ kv: store });
+    const made = await otherGlovebox({ kv: store });
     await run([["set", "k", 1]], { from: made, tenantId: "zeta" });
     expect(set).toHaveBeenCalledExactlyOnceWith({ tenantId: "zeta", tool: "global/keeper" }, "k", expect.anything());
     await made.close();
@@ -329,7 +329,7 @@ describe("options.kv", () => {
     const store = new MemoryKvStore();
     vi.spyOn(store, "get").mockRejectedValue(new Error("connect ECONNREFUSED 10.0.0.7"));
     const onError = vi.fn();
-    const made = await otherBox({ kv: store, onError });
+    const made = await otherGlovebox({ kv: store, onError });
     expect(await run([["get", "k"]], { from: made })).toMatchObject([
       { code: "TOOL_FAILED", message: 'The capability "kv" failed' },
     ]);
@@ -342,21 +342,21 @@ describe("options.kv", () => {
     ["an unknown word", "disk"],
     ["no path", { path: "" }],
   ])("rejects %s", async ([, kv]) => {
-    const failure = await failureOf(makeBox({ kv } as unknown as GloveboxOptions));
+    const failure = await failureOf(makeGlovebox({ kv } as unknown as GloveboxOptions));
     expect([failure.code, failure.message]).toEqual(["PARAM_INVALID", expect.stringContaining("options.kv")]);
   });
 
   test("does not allow a capability of the host with a reserved name", async () => {
     const { defineCapability } = await import("../../../src/host/capabilities/capability.ts");
     const kv = defineCapability({ name: "kv", inputSchema: {}, outputSchema: {}, handler: () => null });
-    expect((await failureOf(makeBox({ capabilities: [kv] }))).message).toContain("none with a reserved name");
+    expect((await failureOf(makeGlovebox({ capabilities: [kv] }))).message).toContain("none with a reserved name");
   });
 });
 
 test("a tool that was granted kv and does not use it opens no store", async () => {
   const store = new MemoryKvStore();
   const spies = (["get", "set", "list", "usage"] as const).map((name) => vi.spyOn(store, name));
-  const made = await otherBox({ kv: store });
+  const made = await otherGlovebox({ kv: store });
   expect(codeOf(await call("keeper", [], "acme", made))).toBe("ok");
   for (const spy of spies) expect(spy).not.toHaveBeenCalled();
 });

@@ -5,13 +5,13 @@ import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { AddToolOptions } from "../../../src/host/config/tool-options.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let tools = 0;
 beforeAll(async () => {
   const any = { inputSchema: {}, outputSchema: {} };
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     workers: { max: 6 },
     limits: { timeoutMs: 60_000, cpuMs: 60_000 },
     capabilities: [
@@ -20,13 +20,13 @@ beforeAll(async () => {
     ],
   });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 async function failureOfTool(source: string, options: AddToolOptions = {}): Promise<ReturnType<typeof errorOf>> {
   tools += 1;
   const name = `tool_${tools}`;
-  await box.addTool({ name, source }, options);
-  return errorOf(await box.execute({ id: "c", toolName: name }));
+  await glovebox.addTool({ name, source }, options);
+  return errorOf(await glovebox.execute({ id: "c", toolName: name }));
 }
 
 /** The lines of one case: its code begins in the second. */
@@ -41,8 +41,8 @@ async function addBodies(
   const name = `tool_${tools}`;
   const cases = bodies.map((body) => `async (input, ctx) => {\n ${body}\n}`);
   const source = `export default ({ n, ...input }, ctx) => CASES[n](input, ctx); const CASES = [${cases.join(",")}];`;
-  await box.addTool({ name, source }, options);
-  return (body) => box.execute({ id: "c", toolName: name, arguments: { n: bodies.indexOf(body) } });
+  await glovebox.addTool({ name, source }, options);
+  return (body) => glovebox.execute({ id: "c", toolName: name, arguments: { n: bodies.indexOf(body) } });
 }
 
 const deniedAs = (use: string, name: string) => ({
@@ -143,9 +143,9 @@ describe("a missing capability is named in the error", () => {
   });
 
   test("in a script, and in a session", async () => {
-    await box.addTool({ name: "script", mode: "script", source: "ctx.kv.get('a')" });
-    expect(errorOf(await box.execute({ id: "c", toolName: "script" }))).toMatchObject(deniedAs("ctx.kv", "kv"));
-    await using session = await box.openSession();
+    await glovebox.addTool({ name: "script", mode: "script", source: "ctx.kv.get('a')" });
+    expect(errorOf(await glovebox.execute({ id: "c", toolName: "script" }))).toMatchObject(deniedAs("ctx.kv", "kv"));
+    await using session = await glovebox.openSession();
     for (const code of ["await ctx.kv.get('a')", "ctx.lookUp()", "ctx.db.query()"]) {
       const name = /ctx\.(\w+)/.exec(code)?.[1] ?? "";
       expect(errorOf(await session.run(code))).toMatchObject(deniedAs(`ctx.${name}`, name));
@@ -172,8 +172,8 @@ describe("a missing capability is named in the error", () => {
   test("in each call of a warm isolate, and of no call before", async () => {
     const source =
       "export default ({ use }, ctx) => { if (use === 'kv') return ctx.kv.get(1); if (use === 'look') return typeof ctx.kv; return input.get(1); }; let input;";
-    await box.addTool({ name: "warm", source }, { isolateLifetime: "tool" });
-    const run = (use: string) => box.execute({ id: "c", toolName: "warm", arguments: { use } });
+    await glovebox.addTool({ name: "warm", source }, { isolateLifetime: "tool" });
+    const run = (use: string) => glovebox.execute({ id: "c", toolName: "warm", arguments: { use } });
     expect(errorOf(await run("kv"))).toMatchObject(deniedAs("ctx.kv", "kv"));
     expect(outputOf(await run("look"))).toBe("undefined");
     expect(errorOf(await run("other"))).toMatchObject({

@@ -7,7 +7,7 @@ import type { HostFunction } from "../../../src/host/executors/host-function.ts"
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { type JsonValue, ToolError } from "../../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
-import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, expectPublishable, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 /** Makes the given calls and reports their outcomes. */
 const CALLER = `export default async ({ name, input, times = 1, catches = true }, { tools }) => {
@@ -44,22 +44,22 @@ export default ({ how, ...input }, ctx) => HOW[how](ctx, input);`;
 const CHAIN = `export default async ({ next: [name, ...next] }, { tools }) => (name === undefined ? 0 : (await tools[name]({ next })) + 1);`;
 
 async function open(options: GloveboxOptions = {}): Promise<Glovebox> {
-  const box = await makeBox({ tenancy: "multi", ...options });
-  onTestFinished(() => box.close());
-  return box;
+  const glovebox = await makeGlovebox({ tenancy: "multi", ...options });
+  onTestFinished(() => glovebox.close());
+  return glovebox;
 }
 const add = (
-  box: Glovebox,
+  glovebox: Glovebox,
   name: string,
   source = CALLER,
   tools: JsonValue = true,
   limits: PartialLimits = {},
   tenantId = "acme",
-) => box.addTool({ name, source, overrides: { capabilities: { tools }, limits } }, { tenantId });
-const run = (box: Glovebox, toolName: string, args: unknown, context: CallContext = {}): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
+) => glovebox.addTool({ name, source, overrides: { capabilities: { tools }, limits } }, { tenantId });
+const run = (glovebox: Glovebox, toolName: string, args: unknown, context: CallContext = {}): Promise<ToolResult> =>
+  glovebox.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
   const hide = defineCapability({
     name: "hide",
@@ -71,29 +71,29 @@ beforeAll(async () => {
     },
   });
   // Some tools fail often here.
-  box = await makeBox({ tenancy: "multi", health: false, capabilities: [hide] });
-  await add(box, "caller");
-  await add(box, "various", VARIOUS);
-  await add(box, "add", ADD);
-  await add(box, "some", CALLER, ["add", "sub_*"]);
-  await add(box, "none", CALLER, []);
-  await add(box, "sub_one", "export default ({ n }) => n - 1");
+  glovebox = await makeGlovebox({ tenancy: "multi", health: false, capabilities: [hide] });
+  await add(glovebox, "caller");
+  await add(glovebox, "various", VARIOUS);
+  await add(glovebox, "add", ADD);
+  await add(glovebox, "some", CALLER, ["add", "sub_*"]);
+  await add(glovebox, "none", CALLER, []);
+  await add(glovebox, "sub_one", "export default ({ n }) => n - 1");
   await add(
-    box,
+    glovebox,
     "who",
     "export default (input, ctx) => ({ callId: ctx.callId, tenantId: ctx.tenantId, asks: Object.keys(ctx) })",
   );
-  await add(box, "fails", 'export default () => { throw new Error("no such file /etc/shadow") }');
-  await box.addTool({ name: "zeta_only", source: "export default () => 1" }, { tenantId: "zeta" });
-  await box.addTool({ name: "everybody", source: "export default () => 2" }, { scope: "global" });
+  await add(glovebox, "fails", 'export default () => { throw new Error("no such file /etc/shadow") }');
+  await glovebox.addTool({ name: "zeta_only", source: "export default () => 1" }, { tenantId: "zeta" });
+  await glovebox.addTool({ name: "everybody", source: "export default () => 2" }, { scope: "global" });
   const echo: HostFunction = (input, { tenantId, executionId }) => ({
     input,
     tenantId,
     executionId: executionId ?? null,
   });
-  box.router.register("host-function", {}, echo, { scope: "global" });
+  glovebox.router.register("host-function", {}, echo, { scope: "global" });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 describe("ctx.tools", () => {
   test("forwards log lines of nested calls to the outer call's onLog, with their call ids", async () => {
@@ -101,10 +101,10 @@ describe("ctx.tools", () => {
       if (to === undefined) { console.error("deep"); return 1; }
       console.log("before " + to); await tools[to]({ next }); log.warn("after " + to, { n: 1 });
     }`;
-    for (const name of ["first", "middle", "inner"]) await add(box, name, source);
+    for (const name of ["first", "middle", "inner"]) await add(glovebox, name, source);
     const logged: unknown[] = [];
     const result = await run(
-      box,
+      glovebox,
       "first",
       { next: ["middle", "inner"] },
       {
@@ -129,41 +129,44 @@ describe("ctx.tools", () => {
       console.log("got", key); ctx.log("got", { key });
     }`;
     const overrides = { capabilities: { tools: true } };
-    await box.addTool({ name: "hides", source, overrides }, { tenantId: "acme", grant: ["hide"] });
-    await add(box, "sees", source);
+    await glovebox.addTool({ name: "hides", source, overrides }, { tenantId: "acme", grant: ["hide"] });
+    await add(glovebox, "sees", source);
     const logged: string[] = [];
-    await run(box, "hides", {}, { onLog: (entry) => logged.push(JSON.stringify(entry)) });
+    await run(glovebox, "hides", {}, { onLog: (entry) => logged.push(JSON.stringify(entry)) });
     expect(logged).toHaveLength(2);
     for (const line of logged) expect(line).toMatch(/got.*\[redacted:KEY\].*"callId":"c1\.1"/);
   });
 
   test("calls another tool by name, as a member or by call(), host functions too", async () => {
-    expect(outputOf(await run(box, "various", { how: "members" }))).toEqual([{ sum: 3 }, 2, { sum: 4 }, 2]);
+    expect(outputOf(await run(glovebox, "various", { how: "members" }))).toEqual([{ sum: 3 }, 2, { sum: 4 }, 2]);
     const context = { executionId: "e7" };
-    const seen = outputOf(await run(box, "caller", { name: "host-function", input: { x: 1 } }, context));
+    const seen = outputOf(await run(glovebox, "caller", { name: "host-function", input: { x: 1 } }, context));
     expect(seen).toEqual({ input: { x: 1 }, tenantId: "acme", executionId: "e7" });
   });
 
   test("passes bytes as bytes in both directions, at any depth", async () => {
     const twice =
       "export default ({ a, list: [b], text }) => ({ sum: Uint8Array.of(...a, ...b), text, none: new Uint8Array(0) })";
-    await add(box, "bytes", twice);
-    await add(box, "whole", "export const inputSchema = {}; export default (bytes) => bytes");
-    const seen = outputOf(await run(box, "various", { how: "bytes" }));
+    await add(glovebox, "bytes", twice);
+    await add(glovebox, "whole", "export const inputSchema = {}; export default (bytes) => bytes");
+    const seen = outputOf(await run(glovebox, "various", { how: "bytes" }));
     expect(seen).toEqual([true, [1, 255, 0], "bytes 0", true, 0, true, [7]]);
   });
 
   test("is an ordinary object for await, JSON and String", async () => {
-    const seen = outputOf(await run(box, "various", { how: "members_of_tools" }));
+    const seen = outputOf(await run(glovebox, "various", { how: "members_of_tools" }));
     expect(seen).toEqual([true, "{}", "function", "undefined", ["call"]]);
   });
 
   test("runs the other tool as the same tenant, with its own grants and a name that tells whose it is", async () => {
-    expect(outputOf(await run(box, "caller", { name: "who" }))).toMatchObject({ callId: "c1.1", tenantId: "acme" });
-    await box.addTool({ name: "ungranted", source: VARIOUS }, { tenantId: "acme" });
+    expect(outputOf(await run(glovebox, "caller", { name: "who" }))).toMatchObject({
+      callId: "c1.1",
+      tenantId: "acme",
+    });
+    await glovebox.addTool({ name: "ungranted", source: VARIOUS }, { tenantId: "acme" });
     const input = { how: "type_of_tools" };
-    expect(outputOf(await run(box, "caller", { name: "various", input }))).toBe("object");
-    expect(outputOf(await run(box, "caller", { name: "ungranted", input }))).toBe("undefined");
+    expect(outputOf(await run(glovebox, "caller", { name: "various", input }))).toBe("object");
+    expect(outputOf(await run(glovebox, "caller", { name: "ungranted", input }))).toBe("undefined");
   });
 
   test.for<[string, string, string, RegExp]>([
@@ -175,39 +178,41 @@ describe("ctx.tools", () => {
     ["caller", "", "PARAM_INVALID", /^The input of capability tools: /],
     ["caller", "fails", "TOOL_FAILED", /^fails: no such file/],
   ])("%s cannot call %j: %s", async ([toolName, name, code, message]) => {
-    const result = await run(box, toolName, { name, input: { a: 1, b: 2 } });
+    const result = await run(glovebox, toolName, { name, input: { a: 1, b: 2 } });
     const caught = outputOf(result) as { readonly message: string };
     expect(caught).toMatchObject({ name: "CapabilityError", code });
     expect(caught.message).toMatch(message);
   });
 
   test.for(["add", "sub_one", "sub_"])("some may call %s", async (name) => {
-    const seen = outputOf(await run(box, "some", { name, input: { a: 1, b: 2, n: 1 } }));
+    const seen = outputOf(await run(glovebox, "some", { name, input: { a: 1, b: 2, n: 1 } }));
     expect((seen as { readonly code?: string } | number | null) ?? {}).not.toMatchObject({ code: "CAPABILITY_DENIED" });
   });
 
   test("passes on the error of the nested tool's schema", async () => {
     const source = `export const inputSchema = { type: "object", required: ["n"] }; export default ({ n }) => n`;
-    await add(box, "strict", source);
-    expect(outputOf(await run(box, "caller", { name: "strict", input: {} }))).toMatchObject({ code: "PARAM_INVALID" });
+    await add(glovebox, "strict", source);
+    expect(outputOf(await run(glovebox, "caller", { name: "strict", input: {} }))).toMatchObject({
+      code: "PARAM_INVALID",
+    });
   });
 
   test("denies calls if it was not granted", async () => {
     const source = `export const capabilities = { tools: true }; ${CALLER}`;
-    await box.addTool({ name: "asks", source }, { tenantId: "acme" });
-    expect(outputOf(await run(box, "asks", { name: "add" }))).toMatchObject({ code: "CAPABILITY_DENIED" });
-    await box.addTool(
+    await glovebox.addTool({ name: "asks", source }, { tenantId: "acme" });
+    expect(outputOf(await run(glovebox, "asks", { name: "add" }))).toMatchObject({ code: "CAPABILITY_DENIED" });
+    await glovebox.addTool(
       { name: "narrowed", source: source.replace("tools: true", 'tools: ["sub_*"]') },
       { tenantId: "acme", grant: ["tools"] },
     );
-    expect(outputOf(await run(box, "narrowed", { name: "add" }))).toMatchObject({ code: "CAPABILITY_DENIED" });
-    expect(outputOf(await run(box, "narrowed", { name: "sub_one", input: { n: 2 } }))).toBe(1);
+    expect(outputOf(await run(glovebox, "narrowed", { name: "add" }))).toMatchObject({ code: "CAPABILITY_DENIED" });
+    expect(outputOf(await run(glovebox, "narrowed", { name: "sub_one", input: { n: 2 } }))).toBe(1);
   });
 });
 
 describe("a result", () => {
   test("lists the nested calls of its tool, and theirs", async () => {
-    const result = await run(box, "various", { how: "outer" });
+    const result = await run(glovebox, "various", { how: "outer" });
     expectPublishable(result);
     const facts = { durationMs: expect.any(Number), cpuMs: expect.any(Number) };
     expect(result.calls).toEqual([
@@ -220,12 +225,12 @@ describe("a result", () => {
       },
       { callId: "c1.2", toolName: "fails", code: "TOOL_FAILED", ...facts },
     ]);
-    expect(await run(box, "add", { a: 1, b: 1 })).not.toHaveProperty("calls");
+    expect(await run(glovebox, "add", { a: 1, b: 1 })).not.toHaveProperty("calls");
   });
 
   test("of a call that failed because of a nested call names the chain", async () => {
     const input = { how: "fails" };
-    const error = errorOf(await run(box, "caller", { name: "various", input, catches: false }));
+    const error = errorOf(await run(glovebox, "caller", { name: "various", input, catches: false }));
     expect(error).toMatchObject({ code: "TOOL_FAILED", message: "various: fails: no such file /etc/shadow" });
     expect(error.details).toMatchObject({ capabilityCode: "TOOL_FAILED", trace: ["caller", "various", "fails"] });
   });
@@ -233,11 +238,11 @@ describe("a result", () => {
 
 describe("a cycle", () => {
   test("is rejected with its chain, both direct and through other tools", async () => {
-    for (const name of ["a", "b", "self"]) await add(box, name, CHAIN);
-    const error = errorOf(await run(box, "a", { next: ["b", "a"] }));
+    for (const name of ["a", "b", "self"]) await add(glovebox, name, CHAIN);
+    const error = errorOf(await run(glovebox, "a", { next: ["b", "a"] }));
     expect([error.code, error.details?.trace]).toEqual(["CAPABILITY_DENIED", ["a", "b", "a"]]);
     expect(error.message).toBe("b: The tools call each other in a cycle: a → b → a");
-    const own = errorOf(await run(box, "self", { next: ["self"] }));
+    const own = errorOf(await run(glovebox, "self", { next: ["self"] }));
     expect(own.message).toBe("The tools call each other in a cycle: self → self");
   });
 
@@ -256,23 +261,23 @@ describe("limits of nested calls", () => {
   test("nestedDepth limits their depth", async () => {
     const source = `export default async ({ n }, { tools }) =>
       ["t" + n, await tools["t" + (n + 1)]({ n: n + 1 }).catch((e) => e.code + " " + e.message)]`;
-    for (const name of ["t0", "t1", "t2", "t3"]) await add(box, name, source, true, { nestedDepth: 2 });
-    expect(outputOf(await run(box, "t0", { n: 0 }))).toEqual([
+    for (const name of ["t0", "t1", "t2", "t3"]) await add(glovebox, name, source, true, { nestedDepth: 2 });
+    expect(outputOf(await run(glovebox, "t0", { n: 0 }))).toEqual([
       "t0",
       ["t1", ["t2", "QUOTA_EXCEEDED Calls can be nested 2 deep at most (limits.nestedDepth): t0 → t1 → t2 → t3"]],
     ]);
   });
 
   test("nestedCalls limits the number of calls that one call causes, direct or not", async () => {
-    await add(box, "leaf", "export default () => 1");
-    await add(box, "fan", CALLER, true, { nestedCalls: 20 });
-    await add(box, "bomb", VARIOUS, true, { nestedCalls: 20 });
-    const result = await run(box, "bomb", { how: "fans" });
+    await add(glovebox, "leaf", "export default () => 1");
+    await add(glovebox, "fan", CALLER, true, { nestedCalls: 20 });
+    await add(glovebox, "bomb", VARIOUS, true, { nestedCalls: 20 });
+    const result = await run(glovebox, "bomb", { how: "fans" });
     expect(codeOf(result)).toBe("ok");
     const count = (calls: ToolResult["calls"] = []): number =>
       calls.reduce((sum, one) => sum + 1 + count(one.calls), 0);
     expect(count(result.calls)).toBeLessThanOrEqual(20);
-    const direct = outputOf(await run(box, "fan", { name: "leaf", times: 21 })) as readonly JsonValue[];
+    const direct = outputOf(await run(glovebox, "fan", { name: "leaf", times: 21 })) as readonly JsonValue[];
     expect(direct.filter((one) => one === 1)).toHaveLength(20);
     expect(JSON.stringify(direct)).toContain(
       "A call can cause 20 nested calls at most (limits.nestedCalls): fan → leaf",
@@ -280,9 +285,9 @@ describe("limits of nested calls", () => {
   });
 
   test("cannot be raised by a tool: the lowest limit of a chain applies", async () => {
-    await add(box, "modest", CALLER, true, { nestedCalls: 0 });
-    expect(outputOf(await run(box, "modest", { name: "add" }))).toMatchObject({ code: "QUOTA_EXCEEDED" });
-    expect(outputOf(await run(box, "caller", { name: "modest", input: { name: "add" } }))).toMatchObject({
+    await add(glovebox, "modest", CALLER, true, { nestedCalls: 0 });
+    expect(outputOf(await run(glovebox, "modest", { name: "add" }))).toMatchObject({ code: "QUOTA_EXCEEDED" });
+    expect(outputOf(await run(glovebox, "caller", { name: "modest", input: { name: "add" } }))).toMatchObject({
       code: "QUOTA_EXCEEDED",
     });
   });
@@ -292,19 +297,19 @@ describe("the caller's time", () => {
   const SLEEPS = "export default ({ ms }) => new Promise((resolve) => setTimeout(() => resolve('awake'), ms))";
 
   test("is all that the other has", async () => {
-    await add(box, "sleeps", SLEEPS);
+    await add(glovebox, "sleeps", SLEEPS);
     // The sleep alone would last longer than the test may.
-    const result = await run(box, "caller", { name: "sleeps", input: { ms: 600_000 } }, { timeoutMs: 700 });
+    const result = await run(glovebox, "caller", { name: "sleeps", input: { ms: 600_000 } }, { timeoutMs: 700 });
     expect(codeOf(result)).toBe("TOOL_TIMEOUT");
   });
 
   test("ends the caller by its own clock, not by the other's, whether or not it catches the error", async () => {
-    box.router.register("waits", {}, () => new Promise(() => {}), { scope: "global" });
+    glovebox.router.register("waits", {}, () => new Promise(() => {}), { scope: "global" });
     const timeouts = Array.from({ length: 8 }, (_, index) => 5_000 + 21 * index);
     const messages = await Promise.all(
       [true, false].flatMap((catches) =>
         timeouts.map(async (timeoutMs) => {
-          const result = await run(box, "caller", { name: "waits", catches }, { timeoutMs });
+          const result = await run(glovebox, "caller", { name: "waits", catches }, { timeoutMs });
           return result.success ? result.output : result.error.message;
         }),
       ),
@@ -314,8 +319,8 @@ describe("the caller's time", () => {
   });
 
   test("does not extend the other's own limit, after which the caller goes on", async () => {
-    await add(box, "short", SLEEPS, true, { timeoutMs: 100 });
-    expect(outputOf(await run(box, "caller", { name: "short", input: { ms: 20_000 } }))).toMatchObject({
+    await add(glovebox, "short", SLEEPS, true, { timeoutMs: 100 });
+    expect(outputOf(await run(glovebox, "caller", { name: "short", input: { ms: 20_000 } }))).toMatchObject({
       code: "TOOL_TIMEOUT",
     });
   });
@@ -328,9 +333,9 @@ describe("the caller's time", () => {
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
       ended = String((signal.reason as { readonly code?: string }).code);
     };
-    box.router.register("cancelled", {}, waits, { scope: "global" });
+    glovebox.router.register("cancelled", {}, waits, { scope: "global" });
     const controller = new AbortController();
-    const running = run(box, "caller", { name: "cancelled" }, { signal: controller.signal });
+    const running = run(glovebox, "caller", { name: "cancelled" }, { signal: controller.signal });
     await begun.promise;
     controller.abort();
     expect(codeOf(await running)).toBe("CANCELLED");
@@ -347,7 +352,7 @@ describe("places in the queue", () => {
     two: { limits: { maxConcurrentCalls: 2 } },
   };
   beforeAll(async () => {
-    one = await makeBox({ tenancy: "multi", placement: "shared", workers: { max: 1 }, tenants });
+    one = await makeGlovebox({ tenancy: "multi", placement: "shared", workers: { max: 1 }, tenants });
     for (const name of ["t0", "t1", "t2", "t3"]) await add(one, name, CHAIN, true, {}, "single");
     for (const tenantId of ["queue", "acme"]) await add(one, "caller", CALLER, true, {}, tenantId);
     const leaf = "export default () => new Promise((resolve) => setTimeout(() => resolve(1), 20))";
@@ -422,7 +427,7 @@ describe("context.nestedCalls", () => {
       onEnd: (call: NestedCallStart, result: ToolResult) => ended.push([call, result]),
     };
     const input = { how: "logs", a: 2 };
-    const result = await run(box, "caller", { name: "various", input }, { nestedCalls });
+    const result = await run(glovebox, "caller", { name: "various", input }, { nestedCalls });
     expect(outputOf(result)).toEqual({ sum: 3 });
     expect(started).toMatchObject([
       { callId: "c1.1", toolName: "various", parentCallId: "c1", arguments: input, startedAt: expect.any(Number) },
@@ -447,7 +452,7 @@ describe("context.nestedCalls", () => {
     for (const [onStart, code] of denials) {
       const onEnd = vi.fn();
       const result = await run(
-        box,
+        glovebox,
         "caller",
         { name: "add", input: { a: 1, b: 2 } },
         { nestedCalls: { onStart, onEnd } },
@@ -465,17 +470,17 @@ describe("context.nestedCalls", () => {
       },
     };
     expect(
-      outputOf(await run(box, "caller", { name: "add", input: { a: 1, b: 2 } }, { nestedCalls: throwing })),
+      outputOf(await run(glovebox, "caller", { name: "add", input: { a: 1, b: 2 } }, { nestedCalls: throwing })),
     ).toEqual({
       sum: 3,
     });
     const pending = { onStart: () => new Promise<void>(() => {}) };
-    const result = await run(box, "caller", { name: "add", input: {} }, { nestedCalls: pending, timeoutMs: 300 });
+    const result = await run(glovebox, "caller", { name: "add", input: {} }, { nestedCalls: pending, timeoutMs: 300 });
     // The nested call and its caller have the same deadline, and either ends first. The caller catches the error of the nested one.
     expect(result.success ? result.output : { code: codeOf(result) }).toMatchObject({ code: "TOOL_TIMEOUT" });
   });
 
   test.for([[1], [{ onstart: () => {} }], [{ onStart: 1 }]])("rejects %o", async ([nestedCalls]) => {
-    expect(codeOf(await run(box, "add", { a: 1, b: 2 }, { nestedCalls } as never))).toBe("PARAM_INVALID");
+    expect(codeOf(await run(glovebox, "add", { a: 1, b: 2 }, { nestedCalls } as never))).toBe("PARAM_INVALID");
   });
 });

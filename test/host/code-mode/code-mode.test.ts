@@ -5,10 +5,10 @@ import type { CodeModeOptions } from "../../../src/host/code-mode/options.ts";
 import type { RunOutput } from "../../../src/host/code-mode/run-result.ts";
 import type { CallContext } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { codeOf, errorOf, expectPublishable, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
+import { codeOf, errorOf, expectPublishable, makeGlovebox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 
 const PATIENCE_MS = 180_000;
-let box: Glovebox;
+let glovebox: Glovebox;
 const checker = new TypeChecker({ timeoutMs: 60_000 });
 const effects: string[] = [];
 
@@ -17,19 +17,19 @@ const object = (properties: object, required: readonly string[] = Object.keys(pr
 const number = { type: "number" };
 
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi", cache: PYTHON_CACHE, limits: { timeoutMs: 120_000 } });
+  glovebox = await makeGlovebox({ tenancy: "multi", cache: PYTHON_CACHE, limits: { timeoutMs: 120_000 } });
   const shared = { scope: "global" } as const;
   const add = {
     description: "Adds two numbers",
     inputSchema: object({ a: number, b: number }),
     outputSchema: object({ sum: number }),
   };
-  box.router.register("add", add, ({ a, b }) => ({ sum: Number(a) + Number(b) }), shared);
+  glovebox.router.register("add", add, ({ a, b }) => ({ sum: Number(a) + Number(b) }), shared);
   const orders = {
     description: "Lists all orders",
     outputSchema: { type: "array", items: object({ id: number, total: number }) } as never,
   };
-  box.router.register(
+  glovebox.router.register(
     "list-orders",
     orders,
     () => Array.from({ length: 800 }, (_, id) => ({ id, total: id * 1.5 })),
@@ -40,7 +40,7 @@ beforeAll(async () => {
     inputSchema: object({ id: number }),
     annotations: { destructiveHint: true },
   };
-  box.router.register(
+  glovebox.router.register(
     "delete_order",
     remove,
     ({ id }, { tenantId }) => ({ deleted: effects.push(`${tenantId} ${id}`) }),
@@ -51,16 +51,21 @@ beforeAll(async () => {
     annotations: { readOnlyHint: true },
     outputSchema: { type: "string" } as never,
   };
-  box.router.register("note", read, (_, { tenantId }) => `note of ${tenantId}`, { tenantId: "acme" });
-  box.router.register(
+  glovebox.router.register("note", read, (_, { tenantId }) => `note of ${tenantId}`, { tenantId: "acme" });
+  glovebox.router.register(
     "fails",
     { description: "Always fails" },
     () => Promise.reject(new Error("the database is down")),
     shared,
   );
-  box.router.register("bytes", { description: "Returns bytes" }, () => ({ data: new Uint8Array([1, 2, 3]) }), shared);
+  glovebox.router.register(
+    "bytes",
+    { description: "Returns bytes" },
+    () => ({ data: new Uint8Array([1, 2, 3]) }),
+    shared,
+  );
   const origin = { server: "my-server", toolName: "new", isTrusted: false } as const;
-  box.router.register(
+  glovebox.router.register(
     "my-server__new",
     { description: "Creates it", origin, inputSchema: object({ title: { type: "string" } }) },
     (input) => input,
@@ -69,11 +74,11 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await checker[Symbol.asyncDispose]();
-  await box.close();
+  await glovebox.close();
 });
 
 const open = (options: CodeModeOptions = {}): CodeMode =>
-  createCodeMode(box, { tenantId: "acme", typeChecker: checker, ...options });
+  createCodeMode(glovebox, { tenantId: "acme", typeChecker: checker, ...options });
 
 async function run(codeMode: CodeMode, code: string, more: object = {}, context: CallContext = {}): Promise<RunOutput> {
   const call = { id: "run", toolName: "run_code", arguments: { code, ...more } };
@@ -87,7 +92,7 @@ describe("run_code", { timeout: PATIENCE_MS }, () => {
     await using codeMode = open();
     const listed = await codeMode.listTools({ tenantId: "acme" });
     expect(listed.map(({ name }) => name)).toEqual(["run_code", "search_tools"]);
-    expect((await box.listTools({ tenantId: "acme" })).map(({ name }) => name)).not.toContain("run_code");
+    expect((await glovebox.listTools({ tenantId: "acme" })).map(({ name }) => name)).not.toContain("run_code");
   });
 
   test.for<readonly [string, unknown]>([
@@ -197,7 +202,7 @@ describe("run_code", { timeout: PATIENCE_MS }, () => {
     await using codeMode = open({ limits: { timeoutMs: 100_000 } });
     const ended = Promise.withResolvers<void>();
     let hasBegun = false;
-    box.router.register(
+    glovebox.router.register(
       "hangs",
       {},
       (_, { signal }) => {
@@ -217,7 +222,7 @@ describe("run_code", { timeout: PATIENCE_MS }, () => {
     if (!hasBegun) result = await codeMode.execute(call, { tenantId: "acme", timeoutMs: 60_000 });
     await ended.promise;
     expect(result.success ? (result.output as never as RunOutput).error?.code : result.error.code).toBe("TOOL_TIMEOUT");
-    box.router.registry.remove("hangs", "acme");
+    glovebox.router.registry.remove("hangs", "acme");
   });
 
   test("names what is wrong with a build", async () => {
@@ -240,11 +245,11 @@ describe("run_code", { timeout: PATIENCE_MS }, () => {
       return new Promise(() => {});
     };
     const origin = { server: "bank", toolName: "pay-now", isTrusted: false } as const;
-    box.router.register("bank__pay-now", { origin }, pay, { tenantId: "acme" });
+    glovebox.router.register("bank__pay-now", { origin }, pay, { tenantId: "acme" });
     await using codeMode = open({ language: "javascript", limits: { timeoutMs: 100_000 } });
     const code =
       "tools.bank.pay_now(); while ((await tools.begun()) === 0) await new Promise((done) => setTimeout(done, 5)); return 1";
-    box.router.register("begun", {}, () => begun.length, { tenantId: "acme" });
+    glovebox.router.register("begun", {}, () => begun.length, { tenantId: "acme" });
     expect(await run(codeMode, code)).toMatchObject({
       ...{ status: "ok", value: 1 },
       calls: expect.arrayContaining([{ tool: "bank.pay_now", count: 1, unfinished: 1, ms: expect.any(Number) }]),
@@ -263,29 +268,29 @@ describe("run_code", { timeout: PATIENCE_MS }, () => {
       ...{ status: "failed", error: { code: "TOOL_TIMEOUT" } },
       calls: [{ tool: "bank.pay_now", count: 1, unfinished: 1 }],
     });
-    for (const name of ["bank__pay-now", "begun"]) box.router.registry.remove(name, "acme");
+    for (const name of ["bank__pay-now", "begun"]) glovebox.router.registry.remove(name, "acme");
   });
 
   test("names a tool in errors as the code does", async () => {
     const origin = { server: "up", toolName: "get-user", isTrusted: false } as const;
     const getUser = { origin, inputSchema: object({ id: number }) };
-    box.router.register("up__get-user", getUser, () => 1, { tenantId: "acme" });
+    glovebox.router.register("up__get-user", getUser, () => 1, { tenantId: "acme" });
     await using codeMode = open({ language: "javascript" });
     const output = await run(codeMode, "return await tools.up.get_user({ id: 'one' }).catch((error) => error.message)");
     expect(output.value).toMatch(/^up\.get_user: /);
     expect(output.calls).toMatchObject([{ tool: "up.get_user", count: 1, failed: 1 }]);
-    box.router.registry.remove("up__get-user", "acme");
+    glovebox.router.registry.remove("up__get-user", "acme");
   });
 
   test("does not take a member of every object for a tool", async () => {
     await using codeMode = open();
-    box.router.register("constructor", {}, () => "built", { tenantId: "acme" });
+    glovebox.router.register("constructor", {}, () => "built", { tenantId: "acme" });
     expect(await run(codeMode, "return await tools.constructor()")).toMatchObject({
       status: "rejected",
       diagnostics: [{ suggestion: "Use tools.constructor_" }],
     });
     expect(await run(codeMode, "return await tools.constructor_()")).toMatchObject({ status: "ok", value: "built" });
-    box.router.registry.remove("constructor", "acme");
+    glovebox.router.registry.remove("constructor", "acme");
     for (const code of ["tools.toString()", "tools.my_server.valueOf()"])
       expect(await run(codeMode, `return await ${code}`)).toMatchObject({ status: "rejected" });
   });
@@ -425,7 +430,7 @@ describe("which tools", { timeout: PATIENCE_MS }, () => {
   });
 
   test("code can call are those of its tenant", async () => {
-    await using other = createCodeMode(box, { tenantId: "globex", typeChecker: checker });
+    await using other = createCodeMode(glovebox, { tenantId: "globex", typeChecker: checker });
     expect(await other.search({ query: "", detail: "names" })).not.toContain("note");
     const call = { id: "r", toolName: "run_code", arguments: { code: "return 1" } };
     expect(codeOf(await other.execute(call, { tenantId: "acme" }))).toBe("TOOL_UNAVAILABLE");
@@ -441,9 +446,9 @@ describe("which tools", { timeout: PATIENCE_MS }, () => {
 
   test("change without a new code mode", async () => {
     await using codeMode = open();
-    box.router.register("late", { description: "Came late" }, () => "late", { tenantId: "acme" });
+    glovebox.router.register("late", { description: "Came late" }, () => "late", { tenantId: "acme" });
     expect(await run(codeMode, "return await tools.late()")).toMatchObject({ value: "late" });
-    box.router.registry.remove("late", "acme");
+    glovebox.router.registry.remove("late", "acme");
     expect(await run(codeMode, "return await tools.late()")).toMatchObject({ status: "rejected" });
   });
 
@@ -459,13 +464,13 @@ describe("which tools", { timeout: PATIENCE_MS }, () => {
     expect(await codeMode.search({ query: "zzzz qqqq" })).toContain("No tool matches");
     await using small = open({ maxSearchLength: 1_000 });
     for (let n = 0; n < 200; n += 1)
-      box.router.register(`bulk_${n}`, { description: "Bulk".repeat(20) }, () => 1, { tenantId: "acme" });
+      glovebox.router.register(`bulk_${n}`, { description: "Bulk".repeat(20) }, () => 1, { tenantId: "acme" });
     for (const detail of ["names", "summaries", "types"] as const) {
       const text = await small.search({ query: "", detail });
       expect(text.length).toBeLessThanOrEqual(1_000);
       expect(text).toMatch(/\d+ more: /);
     }
-    for (let n = 0; n < 200; n += 1) box.router.registry.remove(`bulk_${n}`, "acme");
+    for (let n = 0; n < 200; n += 1) glovebox.router.registry.remove(`bulk_${n}`, "acme");
   });
 });
 
@@ -571,7 +576,7 @@ describe("approvals", { timeout: PATIENCE_MS }, () => {
 
 describe("with its Glovebox", { timeout: PATIENCE_MS }, () => {
   test("runs are listed, cancelled, suspended and closed", async () => {
-    await using own = await makeBox({ tenancy: "multi" });
+    await using own = await makeGlovebox({ tenancy: "multi" });
     const codeMode = createCodeMode(own, { tenantId: "acme", typeChecker: checker });
     const call = (id: string) =>
       codeMode.execute(
@@ -599,7 +604,7 @@ describe("with its Glovebox", { timeout: PATIENCE_MS }, () => {
   });
 
   test("deleting a tenant deletes its approvals: a later tenant of the same name needs its own", async () => {
-    await using own = await makeBox({ tenancy: "multi" });
+    await using own = await makeGlovebox({ tenancy: "multi" });
     const addErase = (): void => own.router.register("erase", {}, () => "erased", { tenantId: "acme" });
     addErase();
     await using codeMode = createCodeMode(own, { tenantId: "acme", typeChecker: checker, needsApproval: ["erase"] });
@@ -615,7 +620,7 @@ describe("with its Glovebox", { timeout: PATIENCE_MS }, () => {
   });
 
   test("deleting a tenant deletes its stored values", async () => {
-    await using own = await makeBox({ tenancy: "multi" });
+    await using own = await makeGlovebox({ tenancy: "multi" });
     await using codeMode = createCodeMode(own, { tenantId: "acme", typeChecker: checker });
     const save = {
       id: "s",

@@ -8,10 +8,10 @@ import type { CallContext } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { createMcpHandler } from "../../../src/host/mcp/server/index.ts";
 import { createRuns } from "../../../src/host/runs/runs.ts";
-import { makeBox, outputOf } from "../../support/host-zone.ts";
+import { makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { CrashingStore } from "../runs/crashing-store.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 const effects: string[] = [];
 const schema = { type: "object", properties: { id: { type: "number" } }, required: ["id"] } as never;
 const addRemove = (how: string): void => {
@@ -25,21 +25,21 @@ const addRemove = (how: string): void => {
     effects.push(`deleted ${id}`);
     return { deleted: id };
   };
-  box.router.register("delete_order", definition, remove);
+  glovebox.router.register("delete_order", definition, remove);
 };
 beforeAll(async () => {
-  box = await makeBox();
+  glovebox = await makeGlovebox();
   addRemove("for ever");
   const read = { description: "Lists orders", annotations: { readOnlyHint: true } };
-  box.router.register("list_orders", read, () => {
+  glovebox.router.register("list_orders", read, () => {
     effects.push("listed");
     return [1, 2, 3];
   });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const open = (store: CrashingStore, more: object = {}): CodeMode =>
-  createCodeMode(box, {
+  createCodeMode(glovebox, {
     ...{ language: "javascript", needsApproval: ["delete_order"], runs: { store, pollMs: 0 } },
     ...more,
   });
@@ -222,7 +222,7 @@ raise ValueError("no")`;
     effects.length = 0;
     const code = "return await tools.delete_order({ id: 8 }).catch((error) => error.code)";
     const { run } = await call(codeMode, "run_code", { code });
-    await box.removeTool("delete_order");
+    await glovebox.removeTool("delete_order");
     addRemove("in another way");
     await codeMode.runs?.signal(run?.id ?? "", { approval: run?.waits[0]?.id ?? 0, approved: true });
     expect(await call(codeMode, "get_run", { id: run?.id })).toMatchObject({ value: "TOOL_UNAVAILABLE" });
@@ -258,11 +258,11 @@ raise ValueError("no")`;
     const versions = await Promise.all(
       ["1", "2"].map(async (version) => {
         const source = `export default () => ${version}`;
-        const { definition, bundle } = await box.inspectTool({ name: "canary", source });
+        const { definition, bundle } = await glovebox.inspectTool({ name: "canary", source });
         return { version, weight: 1, definition, sha256: bundle.sha256, load: () => bundle };
       }),
     );
-    box.setRelease("canary", versions);
+    glovebox.setRelease("canary", versions);
     await using codeMode = open(new CrashingStore(), { needsApproval: ["canary"], onApproval: () => true });
     const code = "return await Promise.all(Array.from({ length: 20 }, () => tools.canary({})))";
     expect(await call(codeMode, "run_code", { code })).toMatchObject({ status: "ok", value: Array(20).fill(1) });
@@ -293,7 +293,7 @@ raise ValueError("no")`;
     let expiresInMs = 1;
     const asked: string[] = [];
     await using codeMode = createHostedCodeMode(
-      box,
+      glovebox,
       { language: "javascript" },
       {
         getRun: async (id) => ({ id }),
@@ -303,7 +303,7 @@ raise ValueError("no")`;
         },
       },
     );
-    const { tenancy, tenants, tenantStates } = box.router;
+    const { tenancy, tenants, tenantStates } = glovebox.router;
     const started: unknown[] = [];
     await using runs = createRuns(
       {

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
-import { failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 let folder = "";
 beforeAll(async () => {
@@ -22,8 +22,8 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 /** The message of PARAM_INVALID; a Glovebox that starts is closed, and fails the test. */
 async function problemOf(options: GloveboxOptions): Promise<string> {
   const error = await failureOf(
-    makeBox(options).then(async (box) => {
-      await box.close();
+    makeGlovebox(options).then(async (glovebox) => {
+      await glovebox.close();
       throw new Error("Expected a rejection, got a Glovebox");
     }),
   );
@@ -70,20 +70,20 @@ describe("a key-value store", () => {
   test("that can be opened is not made before a tool uses it, and is opened again", async () => {
     const path = join(folder, "new", "deep", "kv.db");
     for (const count of [1, 2]) {
-      const box = await makeBox({ kv: { path } });
-      onTestFinished(() => box.close());
+      const glovebox = await makeGlovebox({ kv: { path } });
+      onTestFinished(() => glovebox.close());
       if (count === 1) expect([existsSync(path), await readdir(join(folder, "new", "deep"))]).toEqual([false, []]);
       const source =
         'export default async (_, ctx) => { const n = ((await ctx.kv.get("n")) ?? 0) + 1; await ctx.kv.set("n", n); return n; }';
-      await box.addTool({ name: "count", source }, { grant: ["kv"] });
-      expect(outputOf(await box.execute({ id: "c1", toolName: "count", arguments: {} }))).toBe(count);
-      await box.close();
+      await glovebox.addTool({ name: "count", source }, { grant: ["kv"] });
+      expect(outputOf(await glovebox.execute({ id: "c1", toolName: "count", arguments: {} }))).toBe(count);
+      await glovebox.close();
     }
     // While another process has it open.
     const other = new DatabaseSync(path);
     other.exec("BEGIN IMMEDIATE");
     onTestFinished(() => other.close());
-    await (await makeBox({ kv: { path } })).close();
+    await (await makeGlovebox({ kv: { path } })).close();
   });
 });
 
@@ -102,7 +102,7 @@ describe("a folder", () => {
     expect(await problemOf(of(file()))).toBe(
       `options.${option}: Expected a folder, but ${JSON.stringify(file())} is a file`,
     );
-    await (await makeBox(of(folder))).close();
+    await (await makeGlovebox(of(folder))).close();
   });
 });
 
@@ -120,10 +120,10 @@ describe("a secret", () => {
 
   test("of 8 and of 8,192 bytes, and one that a function gives", async () => {
     const secret = (value: string | (() => string)) => ({ value, hosts: ["api.test"] });
-    const box = await makeBox({
+    const glovebox = await makeGlovebox({
       secrets: { a: secret("12345678"), b: secret("x".repeat(8_192)), c: secret(() => "") },
     });
-    await box.close();
+    await glovebox.close();
   });
 });
 
@@ -143,15 +143,15 @@ describe("a cache folder that cannot be used", () => {
       ...{ debug: () => {}, info: () => {}, error: (_: object, text: string) => lines.push(text) },
       ...{ trace: () => {}, fatal: () => {}, warn: (_: object, text: string) => lines.push(text) },
     };
-    const box = await makeBox({
+    const glovebox = await makeGlovebox({
       cache: { directory: directory() },
       onError: (error) => errors.push(error),
       logger: logger as never,
     });
-    onTestFinished(() => box.close());
-    for (const name of ["one", "two"]) await box.addTool({ name, source: "export default () => 42" });
-    expect(outputOf(await box.execute({ id: "c1", toolName: "two", arguments: {} }))).toBe(42);
-    await box.close();
+    onTestFinished(() => glovebox.close());
+    for (const name of ["one", "two"]) await glovebox.addTool({ name, source: "export default () => 42" });
+    expect(outputOf(await glovebox.execute({ id: "c1", toolName: "two", arguments: {} }))).toBe(42);
+    await glovebox.close();
     expect(errors).toHaveLength(1);
     expect(errors[0]).toBeInstanceOf(ToolError);
     expect((errors[0] as ToolError).message).toMatch(
@@ -174,8 +174,8 @@ describe("a cache folder that cannot be used", () => {
   test("one that can be used gives none, and is left without the file that showed it", async () => {
     const errors: unknown[] = [];
     const directory = join(folder, "cache");
-    const box = await makeBox({ cache: { directory }, onError: (error) => errors.push(error) });
-    await box.close();
+    const glovebox = await makeGlovebox({ cache: { directory }, onError: (error) => errors.push(error) });
+    await glovebox.close();
     expect(errors).toEqual([]);
     // An entry may still be on its way.
     const temporary = async () => (await readdir(directory)).filter((name) => name.endsWith(".tmp"));

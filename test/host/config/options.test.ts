@@ -5,7 +5,7 @@ import { parseToolInput } from "../../../src/host/config/tool-options.ts";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 function problemOf(options: unknown, parse: (options: never) => unknown = parseConfig): string {
   try {
@@ -112,9 +112,9 @@ describe("parseToolInput()", () => {
 });
 
 describe("createGlovebox({ tools })", () => {
-  let box: Glovebox;
+  let glovebox: Glovebox;
   beforeAll(async () => {
-    box = await makeBox({
+    glovebox = await makeGlovebox({
       tenancy: "multi",
       tools: {
         enabled: true,
@@ -126,15 +126,15 @@ describe("createGlovebox({ tools })", () => {
       flags: (flag, { tenantId }) => (flag === "tools.http-get" && tenantId === "offline" ? false : undefined),
     });
   });
-  afterAll(() => box[Symbol.asyncDispose]());
+  afterAll(() => glovebox[Symbol.asyncDispose]());
 
   test("builtinTools are available to every tenant, unless a flag takes one away", async () => {
     const names = async (tenantId: string): Promise<readonly string[]> =>
-      (await box.listTools({ tenantId })).map(({ name }) => name);
+      (await glovebox.listTools({ tenantId })).map(({ name }) => name);
     expect(await names("acme")).toEqual(["http-get", "json-query", "run-js"]);
     expect(await names("offline")).toEqual(["json-query", "run-js"]);
     const query = { language: "jmespath", query: "a[1]", data: { a: [1, 2] } };
-    const results = await box.executeBatch(
+    const results = await glovebox.executeBatch(
       [
         { toolName: "run-js", arguments: { code: "globalThis.x = (globalThis.x ?? 0) + 1; 6 * 7 * x" } },
         { toolName: "run-js", arguments: { code: "typeof x" } },
@@ -161,16 +161,19 @@ describe("createGlovebox({ tools })", () => {
       running -= 1;
       return signal.aborted;
     };
-    box.router.register("busy", {}, busy, { scope: "global" });
+    glovebox.router.register("busy", {}, busy, { scope: "global" });
     const calls = Array.from({ length: 12 }, () => ({ toolName: "busy" }));
     const whose = { tenantId: "acme" };
-    const batches = [box.executeBatch(calls, { ...whose, maxConcurrency: 10 }), box.invoker.executeBatch(calls, whose)];
+    const batches = [
+      glovebox.executeBatch(calls, { ...whose, maxConcurrency: 10 }),
+      glovebox.invoker.executeBatch(calls, whose),
+    ];
     expect((await Promise.all(batches)).flat().map(codeOf)).toEqual(Array(24).fill("ok"));
     expect(most).toBe(2);
   });
 
   test("tools that are stated and not enabled are off, and cost nothing", async () => {
-    await using off = await makeBox({ tools: { builtinTools: true, executionTimeoutMs: 1_000 } });
+    await using off = await makeGlovebox({ tools: { builtinTools: true, executionTimeoutMs: 1_000 } });
     await off.addTool({ name: "add", source: "export default () => 1" });
     expect([off.router.getRegisteredTools(), await off.listTools()]).toEqual([[], []]);
     expect(off.router.registry.list()).toHaveLength(1);
@@ -179,10 +182,13 @@ describe("createGlovebox({ tools })", () => {
   });
 
   test("the lower of executionTimeoutMs and limits.timeoutMs holds", async () => {
-    await using box = await makeBox({ tools: { enabled: true, executionTimeoutMs: 1_000 }, limits: { timeoutMs: 30 } });
-    box.router.register("never", {}, () => new Promise(() => {}));
-    expect(errorOf(await box.execute({ id: "c1", toolName: "never" })).details).toEqual({ timeoutMs: 30 });
-    await using other = await makeBox({ tools: { enabled: true, executionTimeoutMs: 1_000 } });
+    await using glovebox = await makeGlovebox({
+      tools: { enabled: true, executionTimeoutMs: 1_000 },
+      limits: { timeoutMs: 30 },
+    });
+    glovebox.router.register("never", {}, () => new Promise(() => {}));
+    expect(errorOf(await glovebox.execute({ id: "c1", toolName: "never" })).details).toEqual({ timeoutMs: 30 });
+    await using other = await makeGlovebox({ tools: { enabled: true, executionTimeoutMs: 1_000 } });
     other.router.register("never", {}, () => new Promise(() => {}));
     const late = await other.execute({ id: "c1", toolName: "never" }, { timeoutMs: 60_000 });
     expect(errorOf(late).details).toEqual({ timeoutMs: 1_000 });

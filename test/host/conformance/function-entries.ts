@@ -45,23 +45,28 @@ function openRunsFile(options: { readonly path: string }): void {
 const closing = async (made: AsyncDisposable): Promise<void> => await made[Symbol.asyncDispose]();
 
 /** Built for the Glovebox of {@link publicEntries}. */
-export function functionEntries(box: Glovebox): readonly PublicEntry[] {
+export function functionEntries(glovebox: Glovebox): readonly PublicEntry[] {
   type Row = readonly [name: string, options: PublicEntry["options"], valid: unknown, call: PublicEntry["call"]];
-  const { router } = box;
+  const { router } = glovebox;
   const rows: readonly Row[] = [
     [
       "createRuns(glovebox)",
       "object",
-      box,
+      glovebox,
       (host) => closing(createRuns(given(host), { store: new MemoryRunStore(), pollMs: 0 })),
     ],
-    ["createCodeMode(glovebox)", "object", box, (host) => closing(createCodeMode(given(host), { typeCheck: false }))],
+    [
+      "createCodeMode(glovebox)",
+      "object",
+      glovebox,
+      (host) => closing(createCodeMode(given(host), { typeCheck: false })),
+    ],
     ["new ToolInvoker(router)", "object or function", router, (own) => void new ToolInvoker(given(own))],
     ["new SqliteRunStore(options)", { path: "text" }, { path: RUNS_FILE }, (own) => openRunsFile(given(own))],
-    ["toAISDKTools(host)", "object", box, (host) => void toAISDKTools(given(host))],
-    ["toAgentsTools(host)", "object", box, (host) => void toAgentsTools(given(host))],
-    ["createMcpHandler(host)", "object", box, (host) => closing(createMcpHandler(given(host)))],
-    ["serveMcpStdio(host)", "object", box, (host) => closing(serveMcpStdio(given(host)))],
+    ["toAISDKTools(host)", "object", glovebox, (host) => void toAISDKTools(given(host))],
+    ["toAgentsTools(host)", "object", glovebox, (host) => void toAgentsTools(given(host))],
+    ["createMcpHandler(host)", "object", glovebox, (host) => closing(createMcpHandler(given(host)))],
+    ["serveMcpStdio(host)", "object", glovebox, (host) => closing(serveMcpStdio(given(host)))],
     ["toCallSchema(definitions)", "list", [TOOL], (list) => void toCallSchema(given(list))],
     ["toOpenApi(definitions)", "list", [TOOL], (list) => void toOpenApi(given(list))],
     ["toOpenAITools(definitions)", "list", [TOOL], (list) => void toOpenAITools(given(list), { api: "responses" })],

@@ -20,7 +20,7 @@ import {
   type Outcome,
   testCallbacks,
 } from "../../support/callback-table.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 import { startScriptedServer } from "../../support/mcp-http.ts";
 
 const URL_OF_SERVER = "http://127.0.0.1/mcp";
@@ -126,13 +126,13 @@ const verifiedBy = (verify: Callback): Promise<Outcome> =>
     auth: createResourceServer({ resource: URL_OF_SERVER, authorizationServers: ["https://issuer.test"], verify }),
   });
 
-let box: Glovebox;
+let glovebox: Glovebox;
 /** Scenarios that wait run side by side, each with an upstream server of its own. */
 let upstreams = 0;
 beforeAll(async () => {
-  box = await makeBox();
+  glovebox = await makeGlovebox();
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 /** Calls the one tool of an upstream server; `ask` is what that server requests before it answers. */
 async function callUpstream(options: Partial<McpHttpServer>, ask?: string): Promise<Outcome> {
@@ -159,15 +159,15 @@ async function callUpstream(options: Partial<McpHttpServer>, ask?: string): Prom
   const name = `up${upstreams}`;
   // A person may take minutes to answer, and the call's clock stands still meanwhile: what ends a wait early is its caller.
   const isLate = Object.values(options).some((option) => typeof option === "function" && isHanging(option as Callback));
-  box.mcp.addServer(name, { url: server.url, timeoutMs: isLate ? 1_000 : 30_000, ...options });
+  glovebox.mcp.addServer(name, { url: server.url, timeoutMs: isLate ? 1_000 : 30_000, ...options });
   try {
-    const result = await box.execute(
+    const result = await glovebox.execute(
       { id: "c1", toolName: `${name}__t`, arguments: {} },
       { signal: AbortSignal.timeout(isLate ? 4_000 : 30_000), timeoutMs: 30_000 },
     );
     return result.success && (ask === undefined || answer?.result !== undefined) ? "ok" : "denied";
   } finally {
-    await box.mcp.removeServer(name);
+    await glovebox.mcp.removeServer(name);
   }
 }
 

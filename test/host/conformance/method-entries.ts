@@ -54,11 +54,11 @@ const runSignal: OptionTable = {
 };
 
 /** Built for the Glovebox of {@link publicEntries}. */
-export function methodEntries(box: Glovebox): {
+export function methodEntries(glovebox: Glovebox): {
   readonly entries: readonly PublicEntry[];
   readonly close: () => Promise<void>;
 } {
-  const { router } = box;
+  const { router } = glovebox;
   const opened = new AsyncDisposableStack();
   let names = 0;
   const nextName = (): string => {
@@ -77,13 +77,13 @@ export function methodEntries(box: Glovebox): {
   };
   const { model } = scriptModel();
   const store = new MemoryRunStore();
-  const runs = opened.use(createRuns(box, { store, pollMs: 0 }));
+  const runs = opened.use(createRuns(glovebox, { store, pollMs: 0 }));
   const starter = { client: { elicit: () => Promise.resolve({ action: "cancel" as const }) }, isOpen: () => false };
-  const codeMode = opened.use(createCodeMode(box, { typeCheck: false }));
+  const codeMode = opened.use(createCodeMode(glovebox, { typeCheck: false }));
   const registry = new MemoryToolRegistry();
   const discovery = { isFor: () => false, mayHave: () => false, isKnown: () => true, discover: async () => undefined };
   const provider = opened.use(router.addToolProvider("methods", { call: () => ({}) }));
-  const handler = opened.use(createMcpHandler(box));
+  const handler = opened.use(createMcpHandler(glovebox));
   let toolOf: ReturnType<typeof openTool> | undefined;
   const openedTool = () => (toolOf ??= openTool(fileURLToPath(new URL("../../../tools/csv-stats", import.meta.url))));
   opened.defer(async () => await (await toolOf)?.[Symbol.asyncDispose]());
@@ -118,20 +118,20 @@ export function methodEntries(box: Glovebox): {
     {
       ...{ name: "glovebox.addTool(tool)", where: "tool", options: tool },
       valid: () => ({ source: SOURCE, name: nextName() }),
-      call: (input) => box.addTool(given(input)),
+      call: (input) => glovebox.addTool(given(input)),
     },
     {
       ...{ name: "glovebox.updateTool(tool)", where: "tool", options: tool },
       valid: () => ({ source: SOURCE, name: "updated" }),
       call: async (input) => {
-        if (!router.hasTool("updated")) await box.addTool({ source: SOURCE, name: "updated" });
-        await box.updateTool(given(input));
+        if (!router.hasTool("updated")) await glovebox.addTool({ source: SOURCE, name: "updated" });
+        await glovebox.updateTool(given(input));
       },
     },
     {
       ...{ name: "glovebox.inspectTool(tool)", where: "tool", options: tool },
       valid: () => ({ source: SOURCE }),
-      call: (input) => box.inspectTool(given(input)),
+      call: (input) => glovebox.inspectTool(given(input)),
     },
     {
       ...{ name: "glovebox.setRelease(name, versions)", where: "versions.0", options: registeredVersion },
@@ -139,11 +139,11 @@ export function methodEntries(box: Glovebox): {
         ...{ version: "1", weight: 1, sha256: "0".repeat(64), load: () => ({ files: {} }) },
         definition: { name: "released", description: "", inputSchema: { type: "object" } },
       }),
-      call: (version) => box.setRelease("released", [given(version)]),
+      call: (version) => glovebox.setRelease("released", [given(version)]),
     },
     {
       ...{ name: "glovebox.stream(toolCall)", where: "toolCall", options: toolCall, valid: rightCall },
-      call: (call) => lastOf(box.stream(given(call))),
+      call: (call) => lastOf(glovebox.stream(given(call))),
     },
     {
       ...{
@@ -152,7 +152,7 @@ export function methodEntries(box: Glovebox): {
         options: { ...toolCall, timeoutMs: "number", context: toolContext },
         valid: () => ({ ...rightCall(), context: rightContext() }),
       },
-      call: async (call) => (await box.executeBatch([given(call)]))[0],
+      call: async (call) => (await glovebox.executeBatch([given(call)]))[0],
     },
     {
       ...{
@@ -161,12 +161,12 @@ export function methodEntries(box: Glovebox): {
         valid: () => ({ toolName: "add", context: rightContext() }),
       },
       options: { ...toolCall, timeoutMs: "number", context: toolContext },
-      call: async (invocation) => (await box.invoker.executeBatch([given(invocation)]))[0],
+      call: async (invocation) => (await glovebox.invoker.executeBatch([given(invocation)]))[0],
     },
     {
       ...{ name: "invoker.executeBatch(invocations, options)", where: "context", valid: rightContext },
       options: { ...toolContext, maxConcurrency: "number" },
-      call: async (context) => (await box.invoker.executeBatch([CALL], given(context)))[0],
+      call: async (context) => (await glovebox.invoker.executeBatch([CALL], given(context)))[0],
     },
     {
       ...{ name: "router.execute(toolCall)", where: "toolCall", options: toolCall, valid: rightCall },

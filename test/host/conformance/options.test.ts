@@ -1,6 +1,6 @@
 // What callers pass as options, to every public function, constructor and method: anything wrong is rejected, with its path.
 import { afterAll, expect, test } from "vitest";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 import { fuzzOptions } from "../../support/option-fuzz.ts";
 import { listPublicFunctions, listPublicMethods } from "../../support/public-methods.ts";
 import { FUNCTIONS_WITHOUT_ROW, functionEntries } from "./function-entries.ts";
@@ -8,14 +8,14 @@ import { methodEntries, RECEIVERS, WITHOUT_ROW } from "./method-entries.ts";
 import { publicEntries } from "./public-entries.ts";
 import { serviceEntries } from "./service-entries.ts";
 
-const box = await makeBox();
-box.router.register("add", {}, () => ({}));
+const glovebox = await makeGlovebox();
+glovebox.router.register("add", {}, () => ({}));
 const services = serviceEntries();
-const methods = methodEntries(box);
-const entries = [...publicEntries(box), ...functionEntries(box), ...methods.entries, ...services.entries];
+const methods = methodEntries(glovebox);
+const entries = [...publicEntries(glovebox), ...functionEntries(glovebox), ...methods.entries, ...services.entries];
 afterAll(async () => {
   await methods.close();
-  await box.close();
+  await glovebox.close();
   await services.close();
 });
 

@@ -15,16 +15,16 @@ import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns } from "../../../src/host/runs/runs.ts";
 import { undescribed } from "../../../src/host/testing/index.ts";
 import { inOtherRealm } from "../../support/failing-callbacks.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 import { listPublicFunctions, listPublicMethods, type PublicMethod } from "../../support/public-methods.ts";
 
-const box = await makeBox();
-const multi = await makeBox({ tenancy: "multi" });
-const { router } = box;
+const glovebox = await makeGlovebox();
+const multi = await makeGlovebox({ tenancy: "multi" });
+const { router } = glovebox;
 router.register("add", {}, () => 1);
-const runs = createRuns(box, { store: new MemoryRunStore(), pollMs: 0 });
-const codeMode = createCodeMode(box, { typeCheck: false });
-const session = await box.openSession();
+const runs = createRuns(glovebox, { store: new MemoryRunStore(), pollMs: 0 });
+const codeMode = createCodeMode(glovebox, { typeCheck: false });
+const session = await glovebox.openSession();
 const provider = router.addToolProvider("provider", { call: () => 1 });
 const registry = new MemoryToolRegistry();
 // Nothing listens at this port: arguments that are accepted fail with another error.
@@ -32,7 +32,7 @@ const client = createClient({ url: "http://127.0.0.1:9", key: "gb_key", retries:
 afterAll(async () => {
   await runs.close();
   await codeMode.close();
-  await box.close();
+  await glovebox.close();
   await multi.close();
 });
 
@@ -75,20 +75,24 @@ const HOST_ROWS: readonly Row[] = [
   ["whenSucceeded(toolName)", "text", (value) => void whenSucceeded(given(value))],
   ["createFileIdempotencyStore(directory)", "text", (value) => void createFileIdempotencyStore(given(value))],
   ["undescribed(path)", "text", (value) => void undescribed({}, given(value))],
-  ["Glovebox.drainExecutor(executorId)", "text", (value) => box.drainExecutor(given(value))],
-  ["Glovebox.setRelease(toolName)", "text", (value) => box.setRelease(given(value), [])],
+  ["Glovebox.drainExecutor(executorId)", "text", (value) => glovebox.drainExecutor(given(value))],
+  ["Glovebox.setRelease(toolName)", "text", (value) => glovebox.setRelease(given(value), [])],
   ["Glovebox.suspendTenant(tenantId)", "text", (value) => multi.suspendTenant(given(value))],
   ["Glovebox.resumeTenant(tenantId)", "text", (value) => multi.resumeTenant(given(value))],
   ["Glovebox.deleteTenant(tenantId)", "text", (value) => multi.deleteTenant(given(value))],
   ["Glovebox.exportTenant(tenantId)", "text", (value) => multi.exportTenant(given(value))],
   ["Glovebox.invalidateTenant(tenantId)", "text", (value) => multi.invalidateTenant(given(value))],
-  ["Glovebox.removeTool(toolName)", "text", (value) => box.removeTool(given(value))],
-  ["Glovebox.closeSession(id)", "text", (value) => box.closeSession(given(value))],
-  ["Glovebox.cancelCall(id)", "text", (value) => box.cancelCall(given(value))],
-  ["Glovebox.execute(timeoutMs)", "number", (value) => box.execute(CALL, {}, given(value))],
-  ["Glovebox.stream(timeoutMs)", "number", (value) => lastOf(box.stream(CALL, {}, given(value)))],
-  ["McpManager.addServer(name)", "text", (value) => box.mcp.addServer(given(value), { url: "http://127.0.0.1:9/mcp" })],
-  ["McpManager.removeServer(name)", "text", (value) => box.mcp.removeServer(given(value))],
+  ["Glovebox.removeTool(toolName)", "text", (value) => glovebox.removeTool(given(value))],
+  ["Glovebox.closeSession(id)", "text", (value) => glovebox.closeSession(given(value))],
+  ["Glovebox.cancelCall(id)", "text", (value) => glovebox.cancelCall(given(value))],
+  ["Glovebox.execute(timeoutMs)", "number", (value) => glovebox.execute(CALL, {}, given(value))],
+  ["Glovebox.stream(timeoutMs)", "number", (value) => lastOf(glovebox.stream(CALL, {}, given(value)))],
+  [
+    "McpManager.addServer(name)",
+    "text",
+    (value) => glovebox.mcp.addServer(given(value), { url: "http://127.0.0.1:9/mcp" }),
+  ],
+  ["McpManager.removeServer(name)", "text", (value) => glovebox.mcp.removeServer(given(value))],
   ["MemoryToolRegistry.remove(toolName)", "text", (value) => registry.remove(given(value))],
   ["MemoryToolRegistry.remove(tenantId)", "text", (value) => registry.remove("add", given(value))],
   ["MemoryToolRegistry.get(toolName)", "text", (value) => registry.get(given(value))],

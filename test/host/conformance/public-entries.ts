@@ -223,18 +223,18 @@ const client = {
 const { model } = scriptModel();
 
 /** Built for a Glovebox with the host tool `add`. The wrong options of the fuzz test change nothing in it. */
-export function publicEntries(box: Glovebox): readonly PublicEntry[] {
-  const { router } = box;
+export function publicEntries(glovebox: Glovebox): readonly PublicEntry[] {
+  const { router } = glovebox;
   const given = (options: unknown): never => options as never;
   let names = 0;
   const nextName = (): string => {
     names += 1;
     return `tool_${names}`;
   };
-  const session = box.openSession({ language: "javascript" });
+  const session = glovebox.openSession({ language: "javascript" });
   let recording: Promise<CallRecording> | undefined;
   const runStore = new MemoryRunStore();
-  const runs = createRuns(box, { store: runStore, pollMs: 0 });
+  const runs = createRuns(glovebox, { store: runStore, pollMs: 0 });
   const lastItem = async (stream: AsyncIterable<unknown>): Promise<unknown> => {
     let last: unknown;
     for await (const item of stream) last = item;
@@ -254,7 +254,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       name: "glovebox.addTool(tool, options)",
       where: "options",
       options: { ...scope, grant: "list", isolateLifetime: "text", arguments: argumentOptions, replace: "boolean" },
-      call: (options) => box.addTool({ source: "export default () => 1", name: nextName() }, given(options)),
+      call: (options) => glovebox.addTool({ source: "export default () => 1", name: nextName() }, given(options)),
     },
     {
       name: "glovebox.updateTool(tool, options)",
@@ -262,21 +262,21 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       options: { ...scope, grant: "list", isolateLifetime: "text", arguments: argumentOptions },
       call: async (options) => {
         const tool = { source: "export default () => 1", name: nextName() };
-        await box.addTool(tool);
-        await box.updateTool(tool, given(options));
+        await glovebox.addTool(tool);
+        await glovebox.updateTool(tool, given(options));
       },
     },
     {
       name: "glovebox.listCalls(options)",
       where: "options",
       options: scope,
-      call: (options) => box.listCalls(given(options)),
+      call: (options) => glovebox.listCalls(given(options)),
     },
     {
       name: "glovebox.cancelCall(id, options)",
       where: "options",
       options: tenantScope,
-      call: (options) => box.cancelCall("none", given(options)),
+      call: (options) => glovebox.cancelCall("none", given(options)),
     },
     {
       name: "router.describeTools(options)",
@@ -300,13 +300,13 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       name: "glovebox.inspectTool(tool, options)",
       where: "options",
       options: { ...scope, grant: "list" },
-      call: (options) => box.inspectTool({ source: "export default () => 1", name: "one" }, given(options)),
+      call: (options) => glovebox.inspectTool({ source: "export default () => 1", name: "one" }, given(options)),
     },
     {
       name: "glovebox.removeTool(name, options)",
       where: "options",
       options: scope,
-      call: (options) => box.removeTool("none", given(options)),
+      call: (options) => glovebox.removeTool("none", given(options)),
     },
     {
       name: "glovebox.setRelease(name, versions, options)",
@@ -316,15 +316,15 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
         const name = nextName();
         const definition = { name, description: "", inputSchema: { type: "object" } } as const;
         const version = { version: "1", weight: 1, definition, sha256: "0".repeat(64), load: () => ({ files: {} }) };
-        box.setRelease(name, [version], given(options));
+        glovebox.setRelease(name, [version], given(options));
       },
     },
-    { name: "glovebox.health(options)", where: "options", options: scope, call: (o) => box.health(given(o)) },
+    { name: "glovebox.health(options)", where: "options", options: scope, call: (o) => glovebox.health(given(o)) },
     {
       name: "glovebox.listTools(options)",
       where: "options",
       options: tenantScope,
-      call: (o) => box.listTools(given(o)),
+      call: (o) => glovebox.listTools(given(o)),
     },
     {
       name: "glovebox.openSession(options)",
@@ -333,7 +333,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
         ...{ tenantId: "text", language: "text", id: "text", limits, grant: "list", idleMs: "number" },
         total: { lifetimeMs: "number", cpuMs: "number", runs: "number" },
       },
-      call: async (options) => await (await box.openSession(given(options))).close(),
+      call: async (options) => await (await glovebox.openSession(given(options))).close(),
     },
     {
       name: "createRuns(glovebox, options)",
@@ -344,7 +344,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
         ...{ onAttempt: "function", rollbackMs: "number", otherEngines: "text" },
       },
       valid: () => ({ store: runStore, pollMs: 0 }),
-      call: async (options) => await closing(createRuns(box, given(options))),
+      call: async (options) => await closing(createRuns(glovebox, given(options))),
     },
     {
       name: "runs.start(run)",
@@ -370,7 +370,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       where: "options",
       options: { drainMs: "number" },
       valid: () => ({ drainMs: 0 }),
-      call: async (options) => await createRuns(box, { store: runStore, pollMs: 0 }).close(given(options)),
+      call: async (options) => await createRuns(glovebox, { store: runStore, pollMs: 0 }).close(given(options)),
     },
     {
       name: "runs.cancel(id, options)",
@@ -383,7 +383,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       where: "options",
       options: codeModeOptions,
       valid: () => ({ needsApproval: [] }),
-      call: async (options) => await closing(createCodeMode(box, given(options))),
+      call: async (options) => await closing(createCodeMode(glovebox, given(options))),
     },
     {
       name: "codeMode.search(request)",
@@ -391,7 +391,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       options: { query: "text", detail: "text", limit: "number", language: "text" },
       valid: () => ({ query: "" }),
       call: async (request) => {
-        await using codeMode = createCodeMode(box, { typeCheck: false });
+        await using codeMode = createCodeMode(glovebox, { typeCheck: false });
         return await codeMode.search(given(request));
       },
     },
@@ -415,13 +415,13 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       name: "glovebox.listSessions(options)",
       where: "options",
       options: scope,
-      call: (options) => box.listSessions(given(options)),
+      call: (options) => glovebox.listSessions(given(options)),
     },
     {
       name: "glovebox.closeSession(id, options)",
       where: "options",
       options: { ...tenantScope, toolName: "text" },
-      call: (options) => box.closeSession("none", given(options)),
+      call: (options) => glovebox.closeSession("none", given(options)),
     },
     {
       name: "glovebox.closeSessions(options)",
@@ -430,7 +430,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       call: async (options) => {
         // The session that another row runs code in stays open.
         const isRight = isDeepStrictEqual(options, {});
-        if (!isRight) return await box.closeSessions(given(options));
+        if (!isRight) return await glovebox.closeSessions(given(options));
         await using other = await createGlovebox({ cache: false, kv: "memory", workers: { warmProcesses: 0 } });
         return await other.closeSessions(given(options));
       },
@@ -439,7 +439,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       name: "glovebox.suspendTenant(tenantId, options)",
       where: "options",
       options: { calls: "text" },
-      call: (options) => box.suspendTenant(undefined, given(options)).finally(() => box.resumeTenant()),
+      call: (options) => glovebox.suspendTenant(undefined, given(options)).finally(() => glovebox.resumeTenant()),
     },
     {
       name: "glovebox.close(options)",
@@ -450,7 +450,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
         const isRight = isDeepStrictEqual(options, {});
         const other = isRight
           ? await createGlovebox({ cache: false, kv: "memory", workers: { warmProcesses: 0 } })
-          : box;
+          : glovebox;
         await other.close(given(options));
       },
     },
@@ -459,28 +459,28 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       where: "context",
       options: toolContext,
       valid: rightContext,
-      call: (context) => box.execute(CALL, given(context)),
+      call: (context) => glovebox.execute(CALL, given(context)),
     },
     {
       name: "glovebox.execute(toolCall)",
       where: "toolCall",
       options: { id: "text", toolName: "text", arguments: "any", argumentsText: "text" },
       valid: () => ({ id: "c1", toolName: "add" }),
-      call: (call) => box.execute(given(call)),
+      call: (call) => glovebox.execute(given(call)),
     },
     {
       name: "glovebox.stream(toolCall, context)",
       where: "context",
       options: toolContext,
       valid: rightContext,
-      call: (context) => lastItem(box.stream(CALL, given(context))),
+      call: (context) => lastItem(glovebox.stream(CALL, given(context))),
     },
     {
       name: "glovebox.executeBatch(toolCalls, context)",
       where: "context",
       options: { ...toolContext, maxConcurrency: "number" },
       valid: rightContext,
-      call: async (context) => (await box.executeBatch([CALL], given(context)))[0],
+      call: async (context) => (await glovebox.executeBatch([CALL], given(context)))[0],
     },
     {
       name: "glovebox.replay(recording, options)",
@@ -497,8 +497,8 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
         ...{ signal: "object", onLog: "function" },
       },
       call: async (options) => {
-        recording ??= recordCall(box);
-        return (await box.replay(await recording, given(options))).result;
+        recording ??= recordCall(glovebox);
+        return (await glovebox.replay(await recording, given(options))).result;
       },
     },
     {
@@ -512,7 +512,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
         redact: "function",
         admit: "function",
       },
-      call: (options) => box.rehearse([], given(options)),
+      call: (options) => glovebox.rehearse([], given(options)),
     },
     {
       name: "session.run(code, options)",
@@ -527,8 +527,8 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       valid: () => ({ url: "http://127.0.0.1:9/mcp" }),
       call: async (options) => {
         const name = nextName();
-        box.mcp.addServer(name, given(options));
-        await box.mcp.removeServer(name);
+        glovebox.mcp.addServer(name, given(options));
+        await glovebox.mcp.removeServer(name);
       },
     },
     {
@@ -604,7 +604,7 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
         context: toolContext,
       },
       valid: () => ({ toolName: "add", context: rightContext() }),
-      call: (invocation) => box.invoker.execute(given(invocation)),
+      call: (invocation) => glovebox.invoker.execute(given(invocation)),
     },
     {
       name: "defineCapability(options)",
@@ -639,13 +639,13 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
       name: "toAISDKTools(host, options)",
       where: "options",
       options: edgeOptions,
-      call: (options) => toAISDKTools(box, given(options)),
+      call: (options) => toAISDKTools(glovebox, given(options)),
     },
     {
       name: "toAgentsTools(host, options)",
       where: "options",
       options: edgeOptions,
-      call: (options) => toAgentsTools(box, given(options)),
+      call: (options) => toAgentsTools(glovebox, given(options)),
     },
     {
       name: "toOpenAITools(definitions, options)",
@@ -757,13 +757,13 @@ export function publicEntries(box: Glovebox): readonly PublicEntry[] {
           ...{ identifyMs: "number", bodyMs: "number", unreadMs: "number", expiredCallMs: "number" },
         },
       },
-      call: (options) => closing(createMcpHandler(box, given(options))),
+      call: (options) => closing(createMcpHandler(glovebox, given(options))),
     },
     {
       name: "serveMcpStdio(host, options)",
       where: "options",
       options: { ...serverOptions, tenantId: "text", stdin: "object", stdout: "object" },
-      call: (options) => closing(serveMcpStdio(box, given(options))),
+      call: (options) => closing(serveMcpStdio(glovebox, given(options))),
     },
     {
       name: "checkTenantOptions(options)",

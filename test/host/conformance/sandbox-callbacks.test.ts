@@ -16,7 +16,7 @@ import {
   type Outcome,
   testCallbacks,
 } from "../../support/callback-table.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 
 type SlotName =
   | "hook.capability"
@@ -82,7 +82,7 @@ beforeAll(async () => {
     outputSchema: standardSchema("capability.outputSchema") as never,
     handler: slot("capability.execute", () => ({ found: true })),
   });
-  glovebox = await makeBox({
+  glovebox = await makeGlovebox({
     capabilities: [lookUp],
     kv: kv as never,
     hooks: [

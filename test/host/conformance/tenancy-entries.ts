@@ -30,7 +30,7 @@ export interface TenancyEntry {
   /** Alternatives to a tenant: `global` for a tool, `all` for an overview. */
   readonly scope?: "global" | "all";
   /** Calls it in a Glovebox that has the host tool `add` for all tenants. It may throw, reject, or give a result with an error. */
-  readonly call: (box: Glovebox, whose: Whose) => unknown;
+  readonly call: (glovebox: Glovebox, whose: Whose) => unknown;
 }
 
 const SOURCE = { source: "export default () => 1" };
@@ -50,35 +50,38 @@ async function lastOf(items: AsyncIterable<unknown>): Promise<unknown> {
 }
 const recordings = new WeakMap<Glovebox, Promise<CallRecording>>();
 /** A recorded call of the tenant "acme", or of the only one. */
-function recordingOf(box: Glovebox): Promise<CallRecording> {
-  const made = recordings.get(box) ?? recordCall(box, box.router.tenancy.mode === "multi" ? { tenantId: "acme" } : {});
-  recordings.set(box, made);
+function recordingOf(glovebox: Glovebox): Promise<CallRecording> {
+  const made =
+    recordings.get(glovebox) ??
+    recordCall(glovebox, glovebox.router.tenancy.mode === "multi" ? { tenantId: "acme" } : {});
+  recordings.set(glovebox, made);
   return made;
 }
 const runStores = new WeakMap<Glovebox, MemoryRunStore>();
-function openRuns(box: Glovebox): Runs {
+function openRuns(glovebox: Glovebox): Runs {
   const store = new MemoryRunStore();
-  runStores.set(box, store);
-  return createRuns(box, { store, pollMs: 0 });
+  runStores.set(glovebox, store);
+  return createRuns(glovebox, { store, pollMs: 0 });
 }
 const closing = async (made: AsyncDisposable): Promise<void> => await made[Symbol.asyncDispose]();
 const loopOf = (): AgentLoop => new AgentLoop({ model: scriptModel(says(call("c", "add")), says("ok")).model });
 const agentOf = (): ToolsRouterAgent =>
   new ToolsRouterAgent({ model: scriptModel(says('{"tool":"add","inputs":{}}'), says("ok")).model });
-const definitionIn = (box: Glovebox): ToolDefinition => box.router.registry.get("add")?.definition as ToolDefinition;
+const definitionIn = (glovebox: Glovebox): ToolDefinition =>
+  glovebox.router.registry.get("add")?.definition as ToolDefinition;
 /** As the option that a server's tenants are named by. */
 const serverOf = ({ tenantId, ...rest }: Whose): Whose =>
   tenantId === undefined ? rest : { ...rest, tenants: [tenantId] };
 
 /** Opens the durable runs of a host, which have one run, of its tenant. */
-async function openRun(box: Glovebox): Promise<Runs> {
-  const runs = openRuns(box);
-  const { tenantId } = box.router.tenancy.mode === "multi" ? { tenantId: "acme" } : { tenantId: "default" };
+async function openRun(glovebox: Glovebox): Promise<Runs> {
+  const runs = openRuns(glovebox);
+  const { tenantId } = glovebox.router.tenancy.mode === "multi" ? { tenantId: "acme" } : { tenantId: "default" };
   const run = {
     ...{ id: "r", tenantId, kind: "tool", toolName: "none", input: "{}" },
     ...{ createdAt: 0, expiresAt: 0, leaseUntil: 0 },
   };
-  await runStores.get(box)?.create(run, 10);
+  await runStores.get(glovebox)?.create(run, 10);
   return runs;
 }
 
@@ -86,74 +89,89 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
   {
     name: "Glovebox.addTool",
     scope: "global",
-    call: (box, whose) => box.addTool({ ...SOURCE, name: nextName() }, given(whose)),
+    call: (glovebox, whose) => glovebox.addTool({ ...SOURCE, name: nextName() }, given(whose)),
   },
   {
     name: "Glovebox.updateTool",
     scope: "global",
-    call: async (box, whose) => {
+    call: async (glovebox, whose) => {
       const tool = { ...SOURCE, name: nextName() };
-      await box.addTool(tool, given(whose));
-      return await box.updateTool(tool, given(whose));
+      await glovebox.addTool(tool, given(whose));
+      return await glovebox.updateTool(tool, given(whose));
     },
   },
-  { name: "Glovebox.listCalls", scope: "all", call: (box, whose) => box.listCalls(given(whose)) },
-  { name: "Glovebox.cancelCall", call: (box, whose) => box.cancelCall("none", given(whose)) },
-  { name: "Glovebox.inspectTool", scope: "global", call: (box, whose) => box.inspectTool(SOURCE, given(whose)) },
+  { name: "Glovebox.listCalls", scope: "all", call: (glovebox, whose) => glovebox.listCalls(given(whose)) },
+  { name: "Glovebox.cancelCall", call: (glovebox, whose) => glovebox.cancelCall("none", given(whose)) },
+  {
+    name: "Glovebox.inspectTool",
+    scope: "global",
+    call: (glovebox, whose) => glovebox.inspectTool(SOURCE, given(whose)),
+  },
   {
     name: "Glovebox.setRelease",
     scope: "global",
-    call: (box, whose) => {
+    call: (glovebox, whose) => {
       const name = nextName();
       const definition = { name, description: "", inputSchema: { type: "object" } } as const;
       const version = { version: "1", weight: 1, definition, sha256: "0".repeat(64), load: () => ({ files: {} }) };
-      box.setRelease(name, [version], given(whose));
+      glovebox.setRelease(name, [version], given(whose));
     },
   },
-  { name: "Glovebox.removeTool", scope: "global", call: (box, whose) => box.removeTool("none", given(whose)) },
-  { name: "Glovebox.health", scope: "all", call: (box, whose) => box.health(given(whose)) },
-  { name: "Glovebox.listTools", call: (box, whose) => box.listTools(given(whose)) },
-  { name: "Glovebox.openSession", call: async (box, whose) => await closing(await box.openSession(given(whose))) },
-  { name: "Runs.start", call: (box, whose) => openRuns(box).start(given({ toolName: "none", ...whose })) },
+  {
+    name: "Glovebox.removeTool",
+    scope: "global",
+    call: (glovebox, whose) => glovebox.removeTool("none", given(whose)),
+  },
+  { name: "Glovebox.health", scope: "all", call: (glovebox, whose) => glovebox.health(given(whose)) },
+  { name: "Glovebox.listTools", call: (glovebox, whose) => glovebox.listTools(given(whose)) },
+  {
+    name: "Glovebox.openSession",
+    call: async (glovebox, whose) => await closing(await glovebox.openSession(given(whose))),
+  },
+  { name: "Runs.start", call: (glovebox, whose) => openRuns(glovebox).start(given({ toolName: "none", ...whose })) },
   {
     name: "Runs.begin",
-    call: async (box, whose) => await (await openRuns(box).begin(given({ toolName: "none", ...whose }))).settled,
+    call: async (glovebox, whose) =>
+      await (await openRuns(glovebox).begin(given({ toolName: "none", ...whose }))).settled,
   },
-  { name: "Runs.get", call: (box, whose) => openRuns(box).get("none", given(whose)) },
-  { name: "Runs.list", call: (box, whose) => openRuns(box).list(given(whose)) },
-  { name: "Runs.journal", call: (box, whose) => openRuns(box).journal("none", given(whose)) },
-  { name: "Runs.resume", call: (box, whose) => openRuns(box).resume("none", given(whose)) },
-  { name: "Runs.cancel", call: (box, whose) => openRuns(box).cancel("none", given(whose)) },
+  { name: "Runs.get", call: (glovebox, whose) => openRuns(glovebox).get("none", given(whose)) },
+  { name: "Runs.list", call: (glovebox, whose) => openRuns(glovebox).list(given(whose)) },
+  { name: "Runs.journal", call: (glovebox, whose) => openRuns(glovebox).journal("none", given(whose)) },
+  { name: "Runs.resume", call: (glovebox, whose) => openRuns(glovebox).resume("none", given(whose)) },
+  { name: "Runs.cancel", call: (glovebox, whose) => openRuns(glovebox).cancel("none", given(whose)) },
   {
     name: "Runs.signal",
-    call: async (box, whose) => await (await openRun(box)).signal("r", { event: "go" }, given(whose)),
+    call: async (glovebox, whose) => await (await openRun(glovebox)).signal("r", { event: "go" }, given(whose)),
   },
   {
     name: "Runs.deliver",
-    call: async (box, whose) => await (await openRun(box)).deliver("r", { event: "go" }, given(whose)),
+    call: async (glovebox, whose) => await (await openRun(glovebox)).deliver("r", { event: "go" }, given(whose)),
   },
   {
     name: "openAgentJournal",
-    call: async (box, whose) => {
+    call: async (glovebox, whose) => {
       await using journal = await openAgentJournal(given({ store: new MemoryRunStore(), id: "a", ...whose }));
-      journal.router(box);
+      journal.router(glovebox);
     },
   },
   {
     name: "createCodeMode",
-    call: (box, whose) => closing(createCodeMode(box, given({ ...whose, typeCheck: false }))),
+    call: (glovebox, whose) => closing(createCodeMode(glovebox, given({ ...whose, typeCheck: false }))),
   },
-  { name: "Glovebox.listSessions", scope: "all", call: (box, whose) => box.listSessions(given(whose)) },
-  { name: "Glovebox.closeSession", call: (box, whose) => box.closeSession("none", given(whose)) },
-  { name: "Glovebox.closeSessions", call: (box, whose) => box.closeSessions(given(whose)) },
-  { name: "Glovebox.execute", call: (box, whose) => box.execute(CALL, given(whose)) },
-  { name: "Glovebox.stream", call: (box, whose) => lastOf(box.stream(CALL, given(whose))) },
-  { name: "Glovebox.executeBatch", call: async (box, whose) => (await box.executeBatch([CALL], given(whose)))[0] },
+  { name: "Glovebox.listSessions", scope: "all", call: (glovebox, whose) => glovebox.listSessions(given(whose)) },
+  { name: "Glovebox.closeSession", call: (glovebox, whose) => glovebox.closeSession("none", given(whose)) },
+  { name: "Glovebox.closeSessions", call: (glovebox, whose) => glovebox.closeSessions(given(whose)) },
+  { name: "Glovebox.execute", call: (glovebox, whose) => glovebox.execute(CALL, given(whose)) },
+  { name: "Glovebox.stream", call: (glovebox, whose) => lastOf(glovebox.stream(CALL, given(whose))) },
+  {
+    name: "Glovebox.executeBatch",
+    call: async (glovebox, whose) => (await glovebox.executeBatch([CALL], given(whose)))[0],
+  },
   {
     name: "Glovebox.replay",
-    call: async (box, whose) => (await box.replay(await recordingOf(box), given(whose))).result,
+    call: async (glovebox, whose) => (await glovebox.replay(await recordingOf(glovebox), given(whose))).result,
   },
-  { name: "Glovebox.rehearse", call: (box, whose) => box.rehearse([], given(whose)) },
+  { name: "Glovebox.rehearse", call: (glovebox, whose) => glovebox.rehearse([], given(whose)) },
   {
     name: "ToolRouter.register",
     scope: "global",
@@ -173,7 +191,10 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
   { name: "ToolRouter.listCalls", scope: "all", call: ({ router }, whose) => router.listCalls(given(whose)) },
   { name: "ToolRouter.cancelCall", call: ({ router }, whose) => router.cancelCall("none", given(whose)) },
   { name: "ToolRouter.hasTool", call: ({ router }, whose) => router.hasTool("add", given(whose)) },
-  { name: "ToolRouter.digestOf", call: (box, whose) => box.router.digestOf(definitionIn(box), given(whose)) },
+  {
+    name: "ToolRouter.digestOf",
+    call: (glovebox, whose) => glovebox.router.digestOf(definitionIn(glovebox), given(whose)),
+  },
   { name: "ToolRouter.health", scope: "all", call: ({ router }, whose) => router.health(given(whose)) },
   { name: "ToolRouter.execute", call: ({ router }, whose) => router.execute(CALL, given(whose)) },
   { name: "ToolRouter.stream", call: ({ router }, whose) => lastOf(router.stream(CALL, given(whose))) },
@@ -191,8 +212,8 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
       await mcp.removeServer(name);
     },
   },
-  { name: "toAISDKTools", call: (box, whose) => toAISDKTools(box, given(whose)) },
-  { name: "toAgentsTools", call: (box, whose) => toAgentsTools(box, given(whose)) },
+  { name: "toAISDKTools", call: (glovebox, whose) => toAISDKTools(glovebox, given(whose)) },
+  { name: "toAgentsTools", call: (glovebox, whose) => toAgentsTools(glovebox, given(whose)) },
   {
     name: "AgentLoop.run",
     call: ({ router }, whose) => loopOf().run({ router, messages: [USER], context: given(whose) }),
@@ -215,26 +236,26 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
   },
   {
     name: "createMcpHandler",
-    call: (box, { tenantId, ...rest }) => {
+    call: (glovebox, { tenantId, ...rest }) => {
       const tenantOf =
         tenantId === undefined ? {} : { tenantOf: typeof tenantId === "string" ? () => tenantId : tenantId };
-      return closing(createMcpHandler(box, given({ ...rest, ...tenantOf })));
+      return closing(createMcpHandler(glovebox, given({ ...rest, ...tenantOf })));
     },
   },
   {
     name: "serveMcpStdio",
-    call: (box, whose) =>
-      closing(serveMcpStdio(box, { ...(whose as object), stdin: new PassThrough(), stdout: new PassThrough() })),
+    call: (glovebox, whose) =>
+      closing(serveMcpStdio(glovebox, { ...(whose as object), stdin: new PassThrough(), stdout: new PassThrough() })),
   },
 ];
 
 /** Methods whose only argument is the tenant. */
 export const BY_NAME: readonly TenancyEntry[] = [
-  { name: "Glovebox.invalidateTenant", call: (box, { tenantId }) => box.invalidateTenant(given(tenantId)) },
-  { name: "Glovebox.suspendTenant", call: (box, { tenantId }) => box.suspendTenant(given(tenantId)) },
-  { name: "Glovebox.resumeTenant", call: (box, { tenantId }) => box.resumeTenant(given(tenantId)) },
-  { name: "Glovebox.deleteTenant", call: (box, { tenantId }) => box.deleteTenant(given(tenantId)) },
-  { name: "Glovebox.exportTenant", call: (box, { tenantId }) => lastOf(box.exportTenant(given(tenantId))) },
+  { name: "Glovebox.invalidateTenant", call: (glovebox, { tenantId }) => glovebox.invalidateTenant(given(tenantId)) },
+  { name: "Glovebox.suspendTenant", call: (glovebox, { tenantId }) => glovebox.suspendTenant(given(tenantId)) },
+  { name: "Glovebox.resumeTenant", call: (glovebox, { tenantId }) => glovebox.resumeTenant(given(tenantId)) },
+  { name: "Glovebox.deleteTenant", call: (glovebox, { tenantId }) => glovebox.deleteTenant(given(tenantId)) },
+  { name: "Glovebox.exportTenant", call: (glovebox, { tenantId }) => lastOf(glovebox.exportTenant(given(tenantId))) },
   { name: "ToolRouter.invalidateTenant", call: ({ router }, { tenantId }) => router.invalidateTenant(given(tenantId)) },
 ];
 

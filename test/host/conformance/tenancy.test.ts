@@ -6,29 +6,29 @@ import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { openTool } from "../../../src/host/testing/index.ts";
 import type { ToolErrorData } from "../../../src/sandbox/contract/errors.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
-import { codeOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import type { OptionTable } from "../../support/option-fuzz.ts";
 import { publicEntries } from "./public-entries.ts";
 import { BY_NAME, CLASSES, OF_NO_TENANT, TENANCY_ENTRIES, type TenancyEntry, type Whose } from "./tenancy-entries.ts";
 
 const ran: string[] = [];
-async function boxOf(tenancy: "single" | "multi"): Promise<Glovebox> {
-  const box = await makeBox({ tenancy });
+async function gloveboxOf(tenancy: "single" | "multi"): Promise<Glovebox> {
+  const glovebox = await makeGlovebox({ tenancy });
   const add = (_input: unknown, { tenantId }: { readonly tenantId: string }) => ({ ran: ran.push(tenantId) });
-  box.router.register("add", {}, add, { scope: "global" });
-  return box;
+  glovebox.router.register("add", {}, add, { scope: "global" });
+  return glovebox;
 }
-const boxes = { single: await boxOf("single"), multi: await boxOf("multi") };
+const gloveboxes = { single: await gloveboxOf("single"), multi: await gloveboxOf("multi") };
 afterAll(async () => {
-  await Promise.all(Object.values(boxes).map((box) => box.close()));
+  await Promise.all(Object.values(gloveboxes).map((glovebox) => glovebox.close()));
 });
 
 type Failure = Pick<ToolErrorData, "code" | "message">;
 
 /** The error that a call throws, rejects with, or has in its result or outcome. */
-async function failureIn({ call }: TenancyEntry, box: Glovebox, whose: Whose): Promise<Failure | undefined> {
+async function failureIn({ call }: TenancyEntry, glovebox: Glovebox, whose: Whose): Promise<Failure | undefined> {
   try {
-    const result = (await call(box, whose)) as { readonly error?: Failure } | undefined;
+    const result = (await call(glovebox, whose)) as { readonly error?: Failure } | undefined;
     return result?.error;
   } catch (thrown) {
     if (thrown instanceof ToolError) return thrown;
@@ -43,12 +43,12 @@ const scoped = rows.filter(([, { scope }]) => scope !== undefined);
 
 describe('tenancy: "single"', () => {
   test.for(rows)("%s works without a tenant", async ([, entry]) => {
-    expect(await failureIn(entry, boxes.single, {})).toBeUndefined();
-    expect(await failureIn(entry, boxes.single, { tenantId: undefined })).toBeUndefined();
+    expect(await failureIn(entry, gloveboxes.single, {})).toBeUndefined();
+    expect(await failureIn(entry, gloveboxes.single, { tenantId: undefined })).toBeUndefined();
   });
 
   test.for(scoped)("%s works with its scope, which changes nothing", async ([, entry]) => {
-    expect(await failureIn(entry, boxes.single, { scope: entry.scope })).toBeUndefined();
+    expect(await failureIn(entry, gloveboxes.single, { scope: entry.scope })).toBeUndefined();
   });
 
   test.for([...rows, ...BY_NAME.map((entry) => [entry.name, entry] as const)])(
@@ -56,7 +56,7 @@ describe('tenancy: "single"', () => {
     async ([, entry]) => {
       for (const tenantId of ["acme", "default"]) {
         ran.length = 0;
-        expect(await failureIn(entry, boxes.single, { tenantId })).toMatchObject(WRONG_TENANT);
+        expect(await failureIn(entry, gloveboxes.single, { tenantId })).toMatchObject(WRONG_TENANT);
         expect(ran).toEqual([]);
       }
     },
@@ -66,26 +66,26 @@ describe('tenancy: "single"', () => {
 describe('tenancy: "multi"', () => {
   test.for(rows)("%s works with a tenant", async ([, entry]) => {
     ran.length = 0;
-    expect(await failureIn(entry, boxes.multi, ACME)).toBeUndefined();
+    expect(await failureIn(entry, gloveboxes.multi, ACME)).toBeUndefined();
     expect(new Set(ran).size).toBe(ran.length === 0 ? 0 : 1);
     expect(ran.filter((tenantId) => tenantId !== "acme")).toEqual([]);
   });
 
   test.for(rows)("%s rejects a missing tenant and names the option", async ([, entry]) => {
     ran.length = 0;
-    expect(await failureIn(entry, boxes.multi, {})).toMatchObject(WRONG_TENANT);
+    expect(await failureIn(entry, gloveboxes.multi, {})).toMatchObject(WRONG_TENANT);
     // As a bug of the caller's leaves it.
-    expect(await failureIn(entry, boxes.multi, { tenantId: undefined })).toMatchObject(WRONG_TENANT);
+    expect(await failureIn(entry, gloveboxes.multi, { tenantId: undefined })).toMatchObject(WRONG_TENANT);
     expect(ran).toEqual([]);
   });
 
   test.for(scoped)("%s works with its scope, and with no other one or both", async ([, entry]) => {
     const { scope } = entry;
     const invalid = { code: "PARAM_INVALID" };
-    expect(await failureIn(entry, boxes.multi, { scope })).toBeUndefined();
+    expect(await failureIn(entry, gloveboxes.multi, { scope })).toBeUndefined();
     const other = scope === "all" ? "global" : "all";
     for (const whose of [{ ...ACME, scope }, { scope: other }, { scope: undefined }, { scope: true }]) {
-      expect(await failureIn(entry, boxes.multi, whose)).toMatchObject(invalid);
+      expect(await failureIn(entry, gloveboxes.multi, whose)).toMatchObject(invalid);
     }
   });
 
@@ -93,16 +93,16 @@ describe('tenancy: "multi"', () => {
     "%s rejects a malformed tenant",
     async ([, entry]) => {
       for (const tenantId of [5, null, {}, ["acme"], Promise.resolve("acme")]) {
-        const error = await failureIn(entry, boxes.multi, { tenantId });
+        const error = await failureIn(entry, gloveboxes.multi, { tenantId });
         expect(error).toMatchObject({ code: "PARAM_INVALID", message: expect.stringMatching(/tenant/) });
       }
     },
   );
 
   test("invalidateTenant() takes a tenant, and no other argument", () => {
-    boxes.multi.invalidateTenant("acme");
+    gloveboxes.multi.invalidateTenant("acme");
     for (const tenantId of [undefined, "", {}]) {
-      expect(() => boxes.multi.invalidateTenant(tenantId as string)).toThrow(/^tenantId: /);
+      expect(() => gloveboxes.multi.invalidateTenant(tenantId as string)).toThrow(/^tenantId: /);
     }
   });
 });
@@ -131,7 +131,7 @@ describe("the table", () => {
     const makers = ["createGlovebox", "ToolRouter", "AgentLoop", "ToolsRouterAgent", "openTool"];
     // The tenant is optional: it only shares look-ups of names fairly.
     makers.push("sendGuardedRequest");
-    const missing = publicEntries(boxes.single)
+    const missing = publicEntries(gloveboxes.single)
       .filter(({ options }) => typeof options === "object" && namesTenant(options))
       .map(({ name }) => /(\w+)\(/.exec(name)?.[1] ?? name)
       .filter((name) => !makers.includes(name) && !known.includes(name.toLowerCase()));
@@ -147,15 +147,15 @@ describe("options", () => {
   ])("tenants as %s need several tenants", async ([, options]) => {
     const message = 'options.tenants: Needs tenancy: "multi"';
     expect(() => new ToolRouter(options)).toThrow(message);
-    expect((await failureOf(makeBox(options))).message).toContain(message);
+    expect((await failureOf(makeGlovebox(options))).message).toContain(message);
   });
 
   test.for(["many", true, null, { mode: "multi" }, Promise.resolve("multi")])("tenancy is not %s", async (tenancy) => {
-    expect((await failureOf(makeBox({ tenancy } as never))).message).toMatch(/^options\.tenancy: /);
+    expect((await failureOf(makeGlovebox({ tenancy } as never))).message).toMatch(/^options\.tenancy: /);
   });
 
   test("tenantCache needs a function", async () => {
-    const error = await failureOf(makeBox({ tenancy: "multi", tenants: { acme: {} }, tenantCache: { ttlMs: 1 } }));
+    const error = await failureOf(makeGlovebox({ tenancy: "multi", tenants: { acme: {} }, tenantCache: { ttlMs: 1 } }));
     expect(error.message).toMatch(/^options\.tenantCache: Needs options\.tenants/);
   });
 
@@ -163,7 +163,7 @@ describe("options", () => {
     const url = "http://127.0.0.1:9/mcp";
     const servers = async (tenancy: "single" | "multi", server: object): Promise<string> => {
       try {
-        await using _box = await makeBox({ tenancy, mcp: { servers: { up: { url, ...server } } } });
+        await using _box = await makeGlovebox({ tenancy, mcp: { servers: { up: { url, ...server } } } });
         return "ok";
       } catch (thrown) {
         return (thrown as Error).message;
@@ -181,35 +181,35 @@ describe("options", () => {
 
 describe("what follows from it", () => {
   test("a tool of one tenant calls others as that tenant, in either tenancy", async () => {
-    for (const [tenancy, box] of Object.entries(boxes)) {
+    for (const [tenancy, glovebox] of Object.entries(gloveboxes)) {
       const whose = tenancy === "multi" ? ACME : {};
       const source = "export default async (_, { tools }) => (await tools.add({})).ran > 0";
       const tool = { name: "outer", source, overrides: { capabilities: { tools: true } } };
-      await box.addTool(tool, whose);
+      await glovebox.addTool(tool, whose);
       ran.length = 0;
-      expect(outputOf(await box.execute({ id: "c", toolName: "outer" }, whose))).toBe(true);
+      expect(outputOf(await glovebox.execute({ id: "c", toolName: "outer" }, whose))).toBe(true);
       expect(ran).toEqual([tenancy === "multi" ? "acme" : "default"]);
     }
   });
 
   test("a session runs code for its tenant, in either tenancy", async () => {
-    for (const [tenancy, box] of Object.entries(boxes)) {
-      await using session = await box.openSession(tenancy === "multi" ? ACME : {});
+    for (const [tenancy, glovebox] of Object.entries(gloveboxes)) {
+      await using session = await glovebox.openSession(tenancy === "multi" ? ACME : {});
       expect(outputOf(await session.run("6 * 7"))).toBe(42);
       expect(session.info.tenantId).toBe(tenancy === "multi" ? "acme" : "default");
     }
   });
 
   test("removeTool() removes the tool of the owner that it names, and no other", async () => {
-    const { multi: box } = boxes;
-    await box.addTool({ name: "x", source: "export default () => 'acme'" }, ACME);
-    await box.addTool({ name: "x", source: "export default () => 'beta'" }, { tenantId: "beta" });
+    const { multi: glovebox } = gloveboxes;
+    await glovebox.addTool({ name: "x", source: "export default () => 'acme'" }, ACME);
+    await glovebox.addTool({ name: "x", source: "export default () => 'beta'" }, { tenantId: "beta" });
     for (const wrong of ["beta", { tenant: "beta" }, undefined, {}, { scope: "all" }]) {
-      expect(() => box.removeTool("x", wrong as never)).toThrow(ToolError);
+      expect(() => glovebox.removeTool("x", wrong as never)).toThrow(ToolError);
     }
-    expect(box.removeTool("x", { scope: "global" })).toBe(false);
-    expect(box.removeTool("x", { tenantId: "beta" })).toBe(true);
-    expect(outputOf(await box.execute({ id: "c", toolName: "x" }, ACME))).toBe("acme");
+    expect(glovebox.removeTool("x", { scope: "global" })).toBe(false);
+    expect(glovebox.removeTool("x", { tenantId: "beta" })).toBe(true);
+    expect(outputOf(await glovebox.execute({ id: "c", toolName: "x" }, ACME))).toBe("acme");
   });
 
   test("openTool() has one tenant of its own, or the one that it is given", async () => {

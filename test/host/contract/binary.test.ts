@@ -3,20 +3,20 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ToolValue, toJson } from "../../../src/host/contract/tool-value.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox } from "../../support/host-zone.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox();
-  await box.addTool({ name: "echo", source: "export default (input) => input;", overrides: {} });
+  glovebox = await makeGlovebox();
+  await glovebox.addTool({ name: "echo", source: "export default (input) => input;", overrides: {} });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 let added = 0;
 async function run(source: string, definition: object = {}, args: unknown = {}) {
   added += 1;
-  const { name } = await box.addTool({ name: `binary${added}`, source, overrides: definition });
-  return await box.execute({ id: "c", toolName: name, arguments: args }, { timeoutMs: 120_000 });
+  const { name } = await glovebox.addTool({ name: `binary${added}`, source, overrides: definition });
+  return await glovebox.execute({ id: "c", toolName: name, arguments: args }, { timeoutMs: 120_000 });
 }
 
 async function outputOf(source: string, definition: object = {}, args: unknown = {}): Promise<ToolValue> {
@@ -87,7 +87,9 @@ describe("bytes in an output", () => {
 
   test("are rejected in a definition", async () => {
     const source = "export const annotations = { title: new Uint8Array(1) }; export default () => 1;";
-    await expect(box.addTool({ name: "binary-definition", source })).rejects.toMatchObject({ code: "BUNDLE_FAILED" });
+    await expect(glovebox.addTool({ name: "binary-definition", source })).rejects.toMatchObject({
+      code: "BUNDLE_FAILED",
+    });
   });
 });
 
@@ -103,7 +105,7 @@ describe("bytes in arguments", () => {
     );
     await fc.assert(
       fc.asyncProperty(value, async (args) => {
-        const result = await box.execute({ id: "c", toolName: "echo", arguments: args }, { timeoutMs: 120_000 });
+        const result = await glovebox.execute({ id: "c", toolName: "echo", arguments: args }, { timeoutMs: 120_000 });
         expect(result).toMatchObject({ success: true });
         expect(result.success && result.output).toStrictEqual(args);
       }),
@@ -130,8 +132,8 @@ describe("bytes in arguments", () => {
   });
 
   test("reach a host function, and return from it", async () => {
-    box.router.register("host-echo", {}, (input) => [input, Buffer.from("hi")]);
-    const result = await box.execute({ id: "c", toolName: "host-echo", arguments: { data: bytes(9) } });
+    glovebox.router.register("host-echo", {}, (input) => [input, Buffer.from("hi")]);
+    const result = await glovebox.execute({ id: "c", toolName: "host-echo", arguments: { data: bytes(9) } });
     expect(result.success && result.output).toStrictEqual([{ data: bytes(9) }, bytes(104, 105)]);
   });
 });
@@ -180,9 +182,9 @@ describe("content", () => {
 
   test("can be the return value of a stream", async () => {
     const source = `${CONTENT} export default async function* () { yield 1; return content([text("a")], "end"); }`;
-    const { name } = await box.addTool({ name: "binary-stream", source });
+    const { name } = await glovebox.addTool({ name: "binary-stream", source });
     const items = [];
-    for await (const item of box.stream({ id: "c", toolName: name })) items.push(item);
+    for await (const item of glovebox.stream({ id: "c", toolName: name })) items.push(item);
     expect(items).toMatchObject([
       { type: "chunk", value: 1 },
       { type: "result", output: "end", content: [{ type: "text", text: "a" }] },
@@ -205,8 +207,8 @@ describe("content", () => {
   test("of a host function is validated in the same way", async () => {
     const symbol = Symbol.for("glovebox.content");
     const partsOf = (input: unknown): unknown => (input as { readonly parts: unknown }).parts;
-    box.router.register("host-content", {}, (input) => ({ [symbol]: partsOf(input), output: 1 }));
-    const call = (parts: unknown) => box.execute({ id: "c", toolName: "host-content", arguments: { parts } });
+    glovebox.router.register("host-content", {}, (input) => ({ [symbol]: partsOf(input), output: 1 }));
+    const call = (parts: unknown) => glovebox.execute({ id: "c", toolName: "host-content", arguments: { parts } });
     expect(await call([{ type: "text", text: "a" }])).toMatchObject({ output: 1, content: [{ type: "text" }] });
     expect(codeOf(await call([{ type: "video" }]))).toBe("OUTPUT_INVALID");
   });

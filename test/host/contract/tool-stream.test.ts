@@ -1,17 +1,17 @@
-// Tests box.stream(): chunks as they arrive, then one result; back-pressure, limits, and a reader or a process that ends early.
+// Tests glovebox.stream(): chunks as they arrive, then one result; back-pressure, limits, and a reader or a process that ends early.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { StreamedResult, StreamItem, ToolStream } from "../../../src/host/contract/tool-stream.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { STREAM_WINDOW } from "../../../src/sandbox/protocol/guest-messages.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox();
+  glovebox = await makeGlovebox();
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 let added = 0;
 /** Names of tools by their source. Each source is added once. */
@@ -24,7 +24,7 @@ function addTool(source: string, definition?: object): Promise<string> {
 }
 async function addNew(source: string, definition: object = {}): Promise<string> {
   added += 1;
-  return (await box.addTool({ name: `tool${added}`, source, overrides: definition })).name;
+  return (await glovebox.addTool({ name: `tool${added}`, source, overrides: definition })).name;
 }
 
 interface Collected {
@@ -43,11 +43,11 @@ async function collect(stream: AsyncIterable<StreamItem>): Promise<Collected> {
 }
 
 const stream = (toolName: string, args: unknown = {}, context: object = {}): ToolStream =>
-  box.stream({ id: "c", toolName, arguments: args }, { timeoutMs: 60_000, ...context });
+  glovebox.stream({ id: "c", toolName, arguments: args }, { timeoutMs: 60_000, ...context });
 
 const COUNT = "export default async function* ({ n }) { for (let i = 0; i < n; i += 1) yield { i }; return { n }; }";
 
-describe("box.stream()", () => {
+describe("glovebox.stream()", () => {
   test("yields the chunks in order, then the result", async () => {
     const { values, result } = await collect(stream(await addTool(COUNT), { n: 3 }));
     expect(values).toEqual([{ i: 0 }, { i: 1 }, { i: 2 }]);
@@ -248,7 +248,7 @@ describe("a stream that ends early", () => {
     const { values, result } = await collect(stream(name));
     expect(values).toHaveLength(9);
     expect(codeOf(result)).toBe("OUTPUT_TOO_LARGE");
-    expect(codeOf(await box.execute({ id: "c", toolName: name }))).toBe("OUTPUT_TOO_LARGE");
+    expect(codeOf(await glovebox.execute({ id: "c", toolName: name }))).toBe("OUTPUT_TOO_LARGE");
   });
 
   test("too many values in total: OUTPUT_TOO_LARGE", async () => {
@@ -266,7 +266,7 @@ describe("a stream that ends early", () => {
   });
 
   test("its process dies: SANDBOX_CRASHED after the earlier chunks, and the call is not repeated", async () => {
-    await using own = await makeBox();
+    await using own = await makeGlovebox();
     await own.addTool({ name: "endless", source: ENDLESS, overrides: { annotations: { idempotentHint: true } } });
     const items = own.stream({ id: "c", toolName: "endless" }, { timeoutMs: 60_000 });
     expect((await items.next()).value).toEqual({ type: "chunk", value: 0 });
@@ -276,8 +276,8 @@ describe("a stream that ends early", () => {
     expect(codeOf(result)).toBe("SANDBOX_CRASHED");
   });
 
-  test("the box closes: CANCELLED", async () => {
-    const own = await makeBox();
+  test("the glovebox closes: CANCELLED", async () => {
+    const own = await makeGlovebox();
     await own.addTool({ name: "endless", source: ENDLESS });
     const items = own.stream({ id: "c", toolName: "endless" });
     await items.next();
@@ -299,13 +299,13 @@ describe("a stream that ends early", () => {
     ["an unknown tool", { id: "c", toolName: "none" }, undefined, "TOOL_UNAVAILABLE"],
     ["an invalid context", { id: "c", toolName: "none" }, { signal: 5 }, "PARAM_INVALID"],
   ] as const)("%s: the only item is the failure, and nothing rejects", async ([, call, context, code]) => {
-    const { values, result } = await collect(box.stream(call as never, context as never));
+    const { values, result } = await collect(glovebox.stream(call as never, context as never));
     expect(values).toEqual([]);
     expect(codeOf(result)).toBe(code);
   });
 });
 
-describe("box.execute() of a tool that streams", () => {
+describe("glovebox.execute() of a tool that streams", () => {
   test.for([
     ["returns its return value", "export default async function* () { yield 1; return 'end'; }", "end"],
     [
@@ -324,23 +324,23 @@ describe("box.execute() of a tool that streams", () => {
       "all",
     ],
   ] as const)("%s", async ([, source, output]) => {
-    expect(outputOf(await box.execute({ id: "c", toolName: await addTool(source) }))).toEqual(output);
+    expect(outputOf(await glovebox.execute({ id: "c", toolName: await addTool(source) }))).toEqual(output);
   });
 
   test("validates the return value or the list of chunks against outputSchema", async () => {
     const list = { outputSchema: { type: "array", items: { type: "number" } } };
     const good = await addTool("export default async function* () { yield 1; }", list);
-    expect(outputOf(await box.execute({ id: "c", toolName: good }))).toEqual([1]);
+    expect(outputOf(await glovebox.execute({ id: "c", toolName: good }))).toEqual([1]);
     // The chunks were the output, and have been delivered already.
     expect(outputOf((await collect(stream(good))).result)).toBe(null);
     const bad = await addTool("export default async function* () { yield 1; return 'text'; }", list);
-    expect(codeOf(await box.execute({ id: "c", toolName: bad }))).toBe("OUTPUT_INVALID");
+    expect(codeOf(await glovebox.execute({ id: "c", toolName: bad }))).toBe("OUTPUT_INVALID");
     expect(codeOf((await collect(stream(bad))).result)).toBe("OUTPUT_INVALID");
   });
 
   test("runs the generator's finally block if it ends early", async () => {
     const source = `export default async function* () { try { yield 1; yield () => {}; } finally { console.log("cleaned up"); } }`;
-    const result = await box.execute({ id: "c", toolName: await addTool(source) });
+    const result = await glovebox.execute({ id: "c", toolName: await addTool(source) });
     expect(codeOf(result)).toBe("OUTPUT_INVALID");
     expect(result.logs.map(({ message }) => message)).toEqual(["cleaned up"]);
   });
@@ -357,7 +357,7 @@ test("values that a capability has registered as secret are redacted in chunks, 
       return null;
     },
   });
-  await using own = await makeBox({ capabilities: [reveal] });
+  await using own = await makeGlovebox({ capabilities: [reveal] });
   const source = `import { content, text } from "glovebox/tool";
     export default async function* (_, ctx) {
       await ctx.reveal({});
@@ -383,7 +383,7 @@ test("values that a capability has registered as secret are redacted in chunks, 
 describe("host functions that stream", () => {
   test.for([5, undefined, null, "chunk"])("fail if next() returns %j instead of an object", async (step) => {
     const name = `invalid${String(step)}`;
-    box.router.register(name, {}, () => ({ [Symbol.asyncIterator]: () => ({ next: () => step }) }));
+    glovebox.router.register(name, {}, () => ({ [Symbol.asyncIterator]: () => ({ next: () => step }) }));
     const { values, result } = await collect(stream(name));
     expect([values, codeOf(result)]).toEqual([[], "TOOL_FAILED"]);
   });
@@ -391,7 +391,7 @@ describe("host functions that stream", () => {
   test("are read like tools, and stopped when their call ends", async () => {
     let made = 0;
     let isOver = false;
-    box.router.register("host-numbers", {}, async function* () {
+    glovebox.router.register("host-numbers", {}, async function* () {
       try {
         for (;;) {
           made += 1;
@@ -410,11 +410,11 @@ describe("host functions that stream", () => {
   });
 
   test("return their return value, or else their chunks", async () => {
-    box.router.register("host-returns", {}, async function* () {
+    glovebox.router.register("host-returns", {}, async function* () {
       yield 1;
       return "end";
     });
-    box.router.register("host-bare", {}, async function* () {
+    glovebox.router.register("host-bare", {}, async function* () {
       yield 1;
       yield new Uint8Array([2]);
     });
@@ -422,19 +422,19 @@ describe("host functions that stream", () => {
     expect([returns.values, outputOf(returns.result)]).toEqual([[1], "end"]);
     const bare = await collect(stream("host-bare"));
     expect([bare.values, outputOf(bare.result)]).toEqual([[1, new Uint8Array([2])], null]);
-    expect(outputOf(await box.execute({ id: "c", toolName: "host-returns" }))).toBe("end");
-    expect(outputOf(await box.execute({ id: "c", toolName: "host-bare" }))).toEqual([1, new Uint8Array([2])]);
+    expect(outputOf(await glovebox.execute({ id: "c", toolName: "host-returns" }))).toBe("end");
+    expect(outputOf(await glovebox.execute({ id: "c", toolName: "host-bare" }))).toEqual([1, new Uint8Array([2])]);
   });
 
   test("that fail or exceed a limit end after the earlier chunks", async () => {
-    box.router.register("host-fails", {}, async function* () {
+    glovebox.router.register("host-fails", {}, async function* () {
       yield 1;
       throw new ToolError("QUOTA_EXCEEDED", "No more today");
     });
     const failed = await collect(stream("host-fails"));
     expect(failed.values).toEqual([1]);
     expect(errorOf(failed.result).code).toBe("QUOTA_EXCEEDED");
-    box.router.register("host-large", { limits: { outputBytes: 100 } }, async function* () {
+    glovebox.router.register("host-large", { limits: { outputBytes: 100 } }, async function* () {
       for (;;) yield "x".repeat(40);
     });
     const large = await collect(stream("host-large"));
@@ -443,7 +443,7 @@ describe("host functions that stream", () => {
   });
 
   test("that hang end at the deadline", async () => {
-    box.router.register("host-stuck", {}, async function* () {
+    glovebox.router.register("host-stuck", {}, async function* () {
       yield 1;
       await new Promise(() => {});
     });

@@ -5,7 +5,7 @@ import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { toTextWithBytes } from "../../../src/host/contract/tool-value.ts";
 import { checkValueSize, ValueTooLargeError } from "../../../src/host/contract/value-size.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const KiB = 1024;
 const LIMIT = 256 * KiB;
@@ -181,13 +181,13 @@ describe("toTextWithBytes()", () => {
 });
 
 describe("a large value", () => {
-  let box: Glovebox;
+  let glovebox: Glovebox;
   const large = counted(50_000, "x".repeat(1_000));
   const list = countedArray(10_000_000, () => ({ a: 1 }));
   let given: () => unknown = () => null;
   beforeAll(async () => {
     const any = { inputSchema: {}, outputSchema: {} };
-    box = await makeBox({
+    glovebox = await makeGlovebox({
       limits: { inputBytes: LIMIT, outputBytes: LIMIT, timeoutMs: 60_000 },
       capabilities: [defineCapability({ name: "fill", ...any, handler: () => given() as never })],
       hooks: [
@@ -198,8 +198,8 @@ describe("a large value", () => {
         },
       ],
     });
-    await box.addTool({ name: "sandboxed", source: "export default (input) => Object.keys(input).length" });
-    await box.addTool(
+    await glovebox.addTool({ name: "sandboxed", source: "export default (input) => Object.keys(input).length" });
+    await glovebox.addTool(
       {
         name: "calls",
         source:
@@ -207,10 +207,10 @@ describe("a large value", () => {
       },
       { grant: ["fill"] },
     );
-    for (const name of ["modified", "swapped"]) await box.addTool({ name, source: "export default () => 1" });
-    box.router.register("own", {}, () => given());
+    for (const name of ["modified", "swapped"]) await glovebox.addTool({ name, source: "export default () => 1" });
+    glovebox.router.register("own", {}, () => given());
   });
-  afterAll(() => box.close());
+  afterAll(() => glovebox.close());
 
   const cases = [
     ["an object of 50,000 keys", () => large],
@@ -223,7 +223,7 @@ describe("a large value", () => {
       const { value, reads } = make();
       for (const toolName of ["sandboxed", "own"]) {
         const before = reads();
-        const error = errorOf(await box.execute({ id: "c", toolName, arguments: { value } as never }));
+        const error = errorOf(await glovebox.execute({ id: "c", toolName, arguments: { value } as never }));
         expect(error).toMatchObject({
           code: "PARAM_INVALID",
           message: expect.stringContaining(`at most ${LIMIT} bytes of JSON, got more`),
@@ -234,8 +234,8 @@ describe("a large value", () => {
       const before = reads();
       const invocation = { toolName: "sandboxed", inputs: { value }, tenantId: "default" };
       for (const result of [
-        await box.invoker.execute(invocation as never),
-        ...(await box.invoker.executeBatch([invocation] as never)),
+        await glovebox.invoker.execute(invocation as never),
+        ...(await glovebox.invoker.executeBatch([invocation] as never)),
       ]) {
         expect(codeOf(result)).toBe("PARAM_INVALID");
       }
@@ -255,7 +255,7 @@ describe("a large value", () => {
         ["swapped", "OUTPUT_TOO_LARGE"],
       ] as const) {
         const before = reads();
-        const result = await box.execute({ id: "c", toolName });
+        const result = await glovebox.execute({ id: "c", toolName });
         expect(result.success ? outputOf(result) : codeOf(result)).toBe(code);
         expect(reads() - before).toBeLessThan(LIMIT / 100);
       }
@@ -263,7 +263,7 @@ describe("a large value", () => {
   );
 
   test("is not read beyond the limit in the input of a session's run", async () => {
-    await using session = await box.openSession();
+    await using session = await glovebox.openSession();
     const before = large.reads();
     const result = await session.run("1", { input: { value: large.value } as never });
     expect(codeOf(result)).toBe("PARAM_INVALID");
@@ -274,10 +274,10 @@ describe("a large value", () => {
     const cycle: { [key: string]: unknown } = {};
     cycle.self = cycle;
     const run = async (value: unknown): Promise<string> =>
-      errorOf(await box.execute({ id: "c", toolName: "sandboxed", arguments: { value } as never })).message;
+      errorOf(await glovebox.execute({ id: "c", toolName: "sandboxed", arguments: { value } as never })).message;
     expect(await run(cycle)).toContain("a cycle at /value/self");
     expect(await run(1n)).toContain("a BigInt at /value");
-    await using small = await makeBox({ limits: { inputBytes: 100, timeoutMs: 60_000 } });
+    await using small = await makeGlovebox({ limits: { inputBytes: 100, timeoutMs: 60_000 } });
     await small.addTool({ name: "small", source: "export default () => 1" });
     const error = errorOf(await small.execute({ id: "c", toolName: "small", arguments: { text: "x".repeat(200) } }));
     expect(error.message).toContain("expected at most 100 bytes of JSON, got 211");
@@ -285,6 +285,6 @@ describe("a large value", () => {
 
   test("is accepted within the limit", async () => {
     const value = Array.from({ length: 10_000 }, (_, index) => index);
-    expect(outputOf(await box.execute({ id: "c", toolName: "sandboxed", arguments: { value } }))).toBe(1);
+    expect(outputOf(await glovebox.execute({ id: "c", toolName: "sandboxed", arguments: { value } }))).toBe(1);
   });
 });

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { diagnose } from "../../../src/host/doctor/doctor.ts";
 import { BUILT_IN_LAYERS, LAYER_NAMES } from "../../../src/host/workers/hardening/layers.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 
 describe("diagnose()", () => {
   test("shows each layer with evidence, and four hostile tools that were stopped", async () => {
@@ -18,8 +18,8 @@ describe("diagnose()", () => {
     for (const { state, evidence } of layers) if (state === "missing") expect(evidence).toMatch(/^to get it: /);
     expect(tools.filter((tool) => !tool.ok)).toEqual([]);
     expect(ok).toBe(true);
-    await using box = await makeBox();
-    expect(Object.fromEntries(states)).toEqual(box.hardening);
+    await using glovebox = await makeGlovebox();
+    expect(Object.fromEntries(states)).toEqual(glovebox.hardening);
   });
 });
 

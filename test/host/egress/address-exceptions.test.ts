@@ -6,7 +6,7 @@ import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.
 import { parseConfig } from "../../../src/host/config/options.ts";
 import { rejectionOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 import { FAILING_CALLBACKS, inOtherRealm } from "../../support/failing-callbacks.ts";
-import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox } from "../../support/host-zone.ts";
 
 const denied = (rule: string): object => ({
   code: "CAPABILITY_DENIED",
@@ -73,20 +73,20 @@ describe("the addresses of an allow rule", () => {
 
   test("of one tenant hold for no other", async () => {
     const server = await serve((_request, response) => response.end("inside"));
-    await using box = await makeBox({
+    await using glovebox = await makeGlovebox({
       tenancy: "multi",
       limits: { timeoutMs: 120_000 },
       egress: { allow: [server.origin] },
       tenants: { acme: { egress: { allow: [{ to: server.origin, addresses: here }] } } },
     });
     const source = "export default async (url) => (await fetch(url)).status;";
-    await box.addTool(
+    await glovebox.addTool(
       { name: "get", source, overrides: { inputSchema: { type: "string" }, capabilities: { fetch: true } } },
       { scope: "global", grant: ["fetch"] },
     );
     const call = { id: "c", toolName: "get", arguments: server.origin as never };
-    expect(codeOf(await box.execute(call, { tenantId: "acme" }))).toBe("ok");
-    expect(errorOf(await box.execute(call, { tenantId: "other" }))).toMatchObject(denied("address"));
+    expect(codeOf(await glovebox.execute(call, { tenantId: "acme" }))).toBe("ok");
+    expect(errorOf(await glovebox.execute(call, { tenantId: "other" }))).toMatchObject(denied("address"));
   });
 });
 

@@ -12,7 +12,7 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { SecretLiteralSet } from "../../../src/host/observability/redaction/secret-literal.ts";
 import { StreamFilter } from "../../../src/host/observability/redaction/stream-filter.ts";
 import { onLoopback, type Rejection, rejectionOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
-import { makeBox, outputOf } from "../../support/host-zone.ts";
+import { makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { expectShortTurns } from "../../support/loop-hold.ts";
 
 const KiB = 1024;
@@ -110,20 +110,20 @@ describe("a tool whose body grows when its secrets are filled in", () => {
     escaped: "\u0001".repeat(8_192),
   };
   let server: Counter;
-  let box: Glovebox;
+  let glovebox: Glovebox;
   beforeAll(async () => {
     server = await serveCounter();
     const secretsOf = (value: string): Secrets => ({ KEY: { value, hosts: [server.origin] } });
-    box = await makeBox({
+    glovebox = await makeGlovebox({
       tenancy: "multi",
       limits: { timeoutMs: 200_000 },
       egress: { allow: onLoopback(server.origin) },
       tenants: Object.fromEntries(Object.entries(VALUES).map(([id, value]) => [id, { secrets: secretsOf(value) }])),
     });
-    await box.addTool({ name: "send", source: SOURCE }, { scope: "global", grant: ["fetch", "secrets"] });
+    await glovebox.addTool({ name: "send", source: SOURCE }, { scope: "global", grant: ["fetch", "secrets"] });
   });
   afterAll(async () => {
-    await box.close();
+    await glovebox.close();
     server.close();
   });
 
@@ -138,7 +138,7 @@ describe("a tool whose body grows when its secrets are filled in", () => {
     const call = { id: "c", toolName: "send", arguments: { url: server.origin, ...options } };
     const { result, received } = await bounded(async () => {
       const before = server.received();
-      return { result: await box.execute(call, { tenantId }), received: server.received() - before };
+      return { result: await glovebox.execute(call, { tenantId }), received: server.received() - before };
     });
     const denial = expect.stringMatching(/^QUOTA_EXCEEDED: .*\(egress\.requestBytes\)$/);
     expect(outputOf(result)).toEqual(Array(options.bodies).fill(denial));

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { onLoopback, serve } from "../../support/egress.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const SOURCE = `
   const steps = {
@@ -25,25 +25,25 @@ const SOURCE = `
   export const capabilities = { fetch: true };
   export default ({ step, url, n }) => steps[step](url, n);`;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
   const ports = Array.from({ length: 0xffff - 1_024 }, (_, index) => index + 1_025);
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     tenancy: "multi",
     limits: { timeoutMs: 120_000 },
     egress: { allow: onLoopback("127.0.0.1"), ports, responseBytes: 5_000_000 },
     tenants: { shut: { egress: { allow: [] } } },
   });
-  await box.addTool({ name: "get", source: SOURCE }, { scope: "global", grant: ["fetch"] });
+  await glovebox.addTool({ name: "get", source: SOURCE }, { scope: "global", grant: ["fetch"] });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const run = (
   step: string,
   url: string,
   more: { readonly n?: number; readonly tenantId?: string } = {},
 ): Promise<ToolResult> =>
-  box.execute(
+  glovebox.execute(
     { id: "c1", toolName: "get", arguments: { step, url, n: more.n } },
     { tenantId: more.tenantId ?? "acme" },
   );

@@ -1,6 +1,6 @@
 // node:http of a tool has no more rights than its fetch: egress rules, headers, secrets and redirects, and what it does not support.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { type HttpOrigin, type HttpProgram, openHttpOrigin, toolOf } from "../../support/http-origin.ts";
 
 const SECRET = "value-of-a-secret-0123456789";
@@ -185,8 +185,12 @@ describe("a tool that uses node:http", () => {
       const shown = (error: unknown): unknown => [(error as { code: string }).code, (error as Error).message];
       return [shown(ofFetch), shown(ofHttp)];
     };
-    await server.box.addTool({ name: "ungranted", source: toolOf(program) });
-    const result = await server.box.execute({ id: "c1", toolName: "ungranted", arguments: { origin: server.origin } });
+    await server.glovebox.addTool({ name: "ungranted", source: toolOf(program) });
+    const result = await server.glovebox.execute({
+      id: "c1",
+      toolName: "ungranted",
+      arguments: { origin: server.origin },
+    });
     const [ofFetch, ofHttp] = outputOf(result) as unknown[];
     expect(ofHttp).toEqual(ofFetch);
     expect(ofHttp).toEqual(["CAPABILITY_DENIED", expect.stringContaining("fetch is not granted to this tool")]);
@@ -195,8 +199,8 @@ describe("a tool that uses node:http", () => {
   test("reports a denial that it does not catch as CAPABILITY_DENIED", async () => {
     const program: HttpProgram = ({ http }) =>
       new Promise((_resolve, reject) => http.get("http://a.example/").on("error", reject));
-    await server.box.addTool({ name: "uncaught", source: toolOf(program) }, { grant: ["fetch"] });
-    const result = await server.box.execute({ id: "c1", toolName: "uncaught", arguments: {} });
+    await server.glovebox.addTool({ name: "uncaught", source: toolOf(program) }, { grant: ["fetch"] });
+    const result = await server.glovebox.execute({ id: "c1", toolName: "uncaught", arguments: {} });
     expect(codeOf(result)).toBe("CAPABILITY_DENIED");
     expect(errorOf(result).message).toContain("http://a.example");
   });
@@ -221,7 +225,7 @@ describe("a tool that uses node:http", () => {
   });
 
   test("uses secrets by their placeholders, and does not see their values", async () => {
-    await using box = await makeBox({
+    await using glovebox = await makeGlovebox({
       egress: { allow: [{ to: server.origin, addresses: ["127.0.0.0/8"] }] },
       limits: { timeoutMs: 120_000 },
       secrets: { API_KEY: { value: SECRET, hosts: [server.origin] } },
@@ -245,8 +249,8 @@ describe("a tool that uses node:http", () => {
         request.end(`key=${key}`);
       });
     };
-    await box.addTool({ name: "keyed", source: toolOf(program) }, { grant: ["fetch", "secrets"] });
-    const result = await box.execute({ id: "c1", toolName: "keyed", arguments: { origin: server.origin } });
+    await glovebox.addTool({ name: "keyed", source: toolOf(program) }, { grant: ["fetch", "secrets"] });
+    const result = await glovebox.execute({ id: "c1", toolName: "keyed", arguments: { origin: server.origin } });
     const output = outputOf(result);
     expect(server.requests.at(-1)?.headers["x-key"]).toBe(SECRET);
     expect(JSON.stringify(output)).not.toContain(SECRET);

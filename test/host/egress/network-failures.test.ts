@@ -6,7 +6,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { onLoopback } from "../../support/egress.ts";
-import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { withMoreTime } from "../../support/more-time.ts";
 
 const read = (name: string): string => readFileSync(new URL(`../../fixtures/tls/${name}.pem`, import.meta.url), "utf8");
@@ -46,7 +46,7 @@ const SOURCE = `
     }
   };`;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
   const ports = Array.from({ length: 0xffff - 1_024 }, (_, index) => index + 1_025);
   const allow = HOSTS.flatMap((host) => [...onLoopback(host), ...onLoopback(`https://${host}`)]);
@@ -55,13 +55,13 @@ beforeAll(async () => {
     const [, ms] = /^hasty (\d+)$/.exec(tenantId) ?? [];
     return ms === undefined ? {} : { egress: { ...egress, timeoutMs: Number(ms) } };
   };
-  box = await makeBox({ tenancy: "multi", egress, tenants });
-  await box.addTool({ name: "get", source: SOURCE }, { grant: ["fetch"], scope: "global" });
+  glovebox = await makeGlovebox({ tenancy: "multi", egress, tenants });
+  await glovebox.addTool({ name: "get", source: SOURCE }, { grant: ["fetch"], scope: "global" });
 });
 const trusted = getCACertificates();
 afterAll(async () => {
   setDefaultCACertificates(trusted);
-  await box.close();
+  await glovebox.close();
 });
 
 async function listen(server: Server, host = "127.0.0.1"): Promise<number> {
@@ -102,7 +102,7 @@ interface Failed {
 /** The error that the tool catches, and that its caller receives if the tool does not catch it. Neither contains data of the host. */
 async function failureOf(url: string, { step = "get", tenantId = "acme" } = {}): Promise<Failed> {
   const call = (isCaught: boolean) =>
-    box.execute({ id: "c1", toolName: "get", arguments: { step, url, isCaught } }, { tenantId });
+    glovebox.execute({ id: "c1", toolName: "get", arguments: { step, url, isCaught } }, { tenantId });
   const caught = outputOf(await call(true)) as unknown as Failed;
   const error = errorOf(await call(false));
   expect([error.code, error.message]).toEqual(["TOOL_FAILED", expect.stringContaining(caught.message)]);
@@ -247,7 +247,7 @@ test("an address that is not allowed is denied in the same way whether or not a 
   const deniedOf = async (host: string, port: number): Promise<string> => {
     const url = `http://${host}:${port}/`;
     const { code, message } = errorOf(
-      await box.execute({ id: "c1", toolName: "get", arguments: { step: "get", url } }, { tenantId: "acme" }),
+      await glovebox.execute({ id: "c1", toolName: "get", arguments: { step: "get", url } }, { tenantId: "acme" }),
     );
     expect(code).toBe("CAPABILITY_DENIED");
     return message.replaceAll(String(port), "PORT");

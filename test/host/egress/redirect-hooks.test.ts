@@ -7,7 +7,7 @@ import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { Hook } from "../../../src/host/observability/hooks/hooks.ts";
 import { onLoopback } from "../../support/egress.ts";
-import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const SECRET = "sk-live-4f9Aq-Z0142";
 const SOURCE = `
@@ -57,7 +57,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 
 let server: Site;
 let other: Site;
-let box: Glovebox;
+let glovebox: Glovebox;
 let guard: Guard = () => undefined;
 let asked: Input[] = [];
 let statuses: unknown[] = [];
@@ -87,15 +87,15 @@ beforeAll(async () => {
       if (capability === "fetch" && isHead) statuses.push(output.status);
     },
   };
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     egress: { allow: onLoopback(server.origin, other.origin) },
     secrets: { KEY: { value: SECRET, hosts: [server.origin] } },
     hooks: [hook],
   });
-  await box.addTool({ name: "get", source: SOURCE }, { grant: ["fetch", "secrets"] });
+  await glovebox.addTool({ name: "get", source: SOURCE }, { grant: ["fetch", "secrets"] });
 });
 afterAll(async () => {
-  await box.close();
+  await glovebox.close();
   for (const site of [server, other]) {
     site.server.closeAllConnections();
     site.server.close();
@@ -109,7 +109,7 @@ beforeEach(() => {
 });
 
 function run(path: string, options: object = {}, signal?: AbortSignal): Promise<ToolResult> {
-  return box.execute({ id: "c1", toolName: "get", arguments: { url: server.origin + path, options } }, { signal });
+  return glovebox.execute({ id: "c1", toolName: "get", arguments: { url: server.origin + path, options } }, { signal });
 }
 const fetched = async (path: string, options?: object): Promise<unknown> => outputOf(await run(path, options));
 

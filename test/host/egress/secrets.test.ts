@@ -13,7 +13,7 @@ import {
   inOtherRealm,
   toThenable,
 } from "../../support/failing-callbacks.ts";
-import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const VALUE = 'sk-live/4f"9Aq+Zü x01&\\';
 const HEADER_VALUE = "sk-live/4f9Aq+Z01~42";
@@ -335,9 +335,9 @@ const SOURCE = `
   };`;
 
 describe("a tool in the sandbox", () => {
-  let box: Glovebox;
+  let glovebox: Glovebox;
   beforeAll(async () => {
-    box = await makeBox({
+    glovebox = await makeGlovebox({
       tenancy: "multi",
       limits: { timeoutMs: 120_000 },
       secrets: { API_KEY: { value: VALUE, hosts: [] } },
@@ -345,10 +345,10 @@ describe("a tool in the sandbox", () => {
         other: { secrets: {} },
       },
     });
-    await box.addTool({ name: "show", source: SOURCE }, { scope: "global", grant: ["fetch", "secrets"] });
-    await box.addTool({ name: "bare", source: SOURCE }, { scope: "global" });
+    await glovebox.addTool({ name: "show", source: SOURCE }, { scope: "global", grant: ["fetch", "secrets"] });
+    await glovebox.addTool({ name: "bare", source: SOURCE }, { scope: "global" });
   });
-  afterAll(() => box.close());
+  afterAll(() => glovebox.close());
 
   const all = FORMS.map(([name, form]) => `${name}: ${form(VALUE)}`).join("\n");
   test.for(["output", "log", "console", "throw", "error", "progress", "invalid", "large"])(
@@ -358,7 +358,7 @@ describe("a tool in the sandbox", () => {
       const listen = (entry: unknown): void => void received.push(entry);
       for (const shown of [all, ...FORMS.map(([, form]) => form(VALUE))].slice(0, how === "large" ? 3 : undefined)) {
         const call = { id: "c1", toolName: "show", arguments: { how, text: shown } };
-        const result = await box.execute(call, { tenantId: "acme", onLog: listen, onProgress: listen });
+        const result = await glovebox.execute(call, { tenantId: "acme", onLog: listen, onProgress: listen });
         expectHidden(JSON.stringify({ ...result, callId: "" }));
       }
       expectHidden(JSON.stringify(received));
@@ -368,8 +368,8 @@ describe("a tool in the sandbox", () => {
 
   test("of another tenant, or without the grant, has no secret", async () => {
     const call = { id: "c1", arguments: { how: "output", text: "x" } };
-    const other = await box.execute({ ...call, toolName: "show" }, { tenantId: "other" });
-    const bare = await box.execute({ ...call, toolName: "bare" }, { tenantId: "acme" });
+    const other = await glovebox.execute({ ...call, toolName: "show" }, { tenantId: "other" });
+    const bare = await glovebox.execute({ ...call, toolName: "bare" }, { tenantId: "acme" });
     expect([codeOf(other), codeOf(bare)]).toEqual(["CAPABILITY_DENIED", "CAPABILITY_DENIED"]);
   });
 
@@ -378,7 +378,7 @@ describe("a tool in the sandbox", () => {
       expect(request.headers["x-key"]).toBe(HEADER_VALUE);
       response.end(`you sent ${request.headers["x-key"]}`);
     });
-    await using own = await makeBox({
+    await using own = await makeGlovebox({
       limits: { timeoutMs: 120_000 },
       egress: { allow: onLoopback(server.origin) },
       secrets: { API_KEY: { value: HEADER_VALUE, hosts: [server.origin] } },

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { onLoopback, rejectionOf, TestCall } from "../../support/egress.ts";
-import { makeBox, outputOf } from "../../support/host-zone.ts";
+import { makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { type HttpProgram, toolOf } from "../../support/http-origin.ts";
 
 const read = (name: string): string => readFileSync(new URL(`../../fixtures/tls/${name}.pem`, import.meta.url), "utf8");
@@ -68,7 +68,7 @@ describe("an https request", () => {
   test("of node:https in a tool reaches the server, or fails with the code of Node.js", async () => {
     setDefaultCACertificates([...trusted, read("cert")]);
     const allow = onLoopback(`https://secure.test:${port}`, `https://other.test:${port}`);
-    await using box = await makeBox({
+    await using glovebox = await makeGlovebox({
       egress: { allow, resolve: () => ["127.0.0.1"] },
       limits: { timeoutMs: 120_000 },
     });
@@ -84,8 +84,8 @@ describe("an https request", () => {
         });
       return [await get("secure.test"), await get("other.test")];
     };
-    await box.addTool({ name: "get", source: toolOf(program) }, { grant: ["fetch"] });
-    const result = await box.execute({ id: "c1", toolName: "get", arguments: { port } });
+    await glovebox.addTool({ name: "get", source: toolOf(program) }, { grant: ["fetch"] });
+    const result = await glovebox.execute({ id: "c1", toolName: "get", arguments: { port } });
     expect(outputOf(result)).toEqual([[200, `secure.test:${port}`, true], "ERR_TLS_CERT_ALTNAME_INVALID"]);
   });
 });

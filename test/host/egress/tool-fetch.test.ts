@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, test, vi } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import { onLoopback, serve, type TestServer } from "../../support/egress.ts";
-import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 type Route = (request: IncomingMessage, response: ServerResponse) => unknown;
 
@@ -19,7 +19,7 @@ interface Setting {
 
 async function withServer(route: Route, use: (setting: Setting) => Promise<void>): Promise<void> {
   const server = await serve((request, response) => void route(request, response));
-  await using box = await makeBox({
+  await using glovebox = await makeGlovebox({
     egress: { allow: onLoopback(server.origin) },
     limits: { timeoutMs: 120_000 },
   });
@@ -28,8 +28,8 @@ async function withServer(route: Route, use: (setting: Setting) => Promise<void>
     count += 1;
     const toolName = `tool${count}`;
     const source = `export default async ({ origin }, ctx) => { ${body} }`;
-    await box.addTool({ name: toolName, source }, { grant: ["fetch"] });
-    return await box.execute({ id: "c1", toolName, arguments: { origin: server.origin } });
+    await glovebox.addTool({ name: toolName, source }, { grant: ["fetch"] });
+    return await glovebox.execute({ id: "c1", toolName, arguments: { origin: server.origin } });
   };
   await use({ server, run });
 }

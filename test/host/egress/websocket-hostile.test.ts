@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { onLoopback, serve } from "../../support/egress.ts";
-import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import {
   acceptText,
   makeSocketTools,
@@ -487,7 +487,7 @@ describe("a tool that attacks", () => {
     const { port } = server.address() as { port: number };
     const asked = Promise.withResolvers<void>();
     const found = Promise.withResolvers<readonly string[]>();
-    await using box = await makeBox({
+    await using glovebox = await makeGlovebox({
       egress: {
         allow: onLoopback("slow.test"),
         ports: [port],
@@ -497,12 +497,12 @@ describe("a tool that attacks", () => {
         },
       },
     });
-    await box.addTool(
+    await glovebox.addTool(
       { name: "leaves", source: `export default ({ url }) => { new WebSocket(url); return 1; }` },
       { grant: ["fetch"] },
     );
     const url = `ws://slow.test:${port}`;
-    expect(outputOf(await box.execute({ id: "c", toolName: "leaves", arguments: { url } }))).toBe(1);
+    expect(outputOf(await glovebox.execute({ id: "c", toolName: "leaves", arguments: { url } }))).toBe(1);
     await asked.promise;
     found.resolve(["127.0.0.1"]);
     // A connection would have been made by then. Its absence can only be awaited.

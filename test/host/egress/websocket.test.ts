@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { stubCapability } from "../../../src/host/testing/index.ts";
 import { onLoopback } from "../../support/egress.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { echo, makeSocketTools, type SocketTools, serveWebSocket } from "../../support/websocket.ts";
 
 let tools: SocketTools;
@@ -261,10 +261,10 @@ describe("the rules of fetch", () => {
   });
 
   test("name the missing grant", async () => {
-    await using box = await makeBox();
+    await using glovebox = await makeGlovebox();
     for (const name of ["WebSocket", "EventSource"]) {
-      await box.addTool({ name, source: `export default () => { new ${name}("https://example.com"); }` });
-      const error = errorOf(await box.execute({ id: "c1", toolName: name, arguments: {} }));
+      await glovebox.addTool({ name, source: `export default () => { new ${name}("https://example.com"); }` });
+      const error = errorOf(await glovebox.execute({ id: "c1", toolName: name, arguments: {} }));
       expect(error).toMatchObject({ code: "CAPABILITY_DENIED" });
       expect(error.message).toContain('"fetch"');
     }
@@ -455,12 +455,12 @@ describe("the end of a call", () => {
   test("of a session's run closes its sockets, and a later run gets an error", async () => {
     const server = await serveWebSocket(echo);
     const ports = [server.port];
-    await using box = await makeBox({
+    await using glovebox = await makeGlovebox({
       egress: { allow: onLoopback("127.0.0.1"), ports },
       tenancy: "multi",
       limits: { timeoutMs: 120_000 },
     });
-    const session = await box.openSession({ tenantId: "acme", grant: ["fetch"] });
+    const session = await glovebox.openSession({ tenantId: "acme", grant: ["fetch"] });
     onTestFinished(() => session.close());
     const first = await session.run(
       `globalThis.events = []; globalThis.socket = new WebSocket("${server.url}");
@@ -485,10 +485,10 @@ describe("the end of a call", () => {
 });
 
 test("a stub of fetch rejects WebSockets", async () => {
-  await using box = await makeBox({ capabilities: [stubCapability("fetch", () => ({}))] });
+  await using glovebox = await makeGlovebox({ capabilities: [stubCapability("fetch", () => ({}))] });
   const source = `export default () => new Promise((resolve) => { new WebSocket("wss://example.com").onerror = ({ message }) => resolve(message); });`;
-  await box.addTool({ name: "connects", source }, { grant: ["fetch"] });
-  const result = await box.execute({ id: "c1", toolName: "connects", arguments: {} });
+  await glovebox.addTool({ name: "connects", source }, { grant: ["fetch"] });
+  const result = await glovebox.execute({ id: "c1", toolName: "connects", arguments: {} });
   expect(outputOf(result)).toContain("stub of fetch does not support WebSockets");
 });
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CallContext } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 type Deterministic = CallContext["deterministic"];
 
@@ -37,19 +37,19 @@ const SOURCE = `
   export default async ({ step }, ctx) => [atTop, await steps[step](ctx)];`;
 const STEPS = ["numbers", "bytes", "clocks", "timers", "cleared", "timeout", "sorted", "inner", "state"];
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ limits: { timeoutMs: 120_000 } });
-  for (const name of ["fresh", "other"]) await box.addTool({ name, source: SOURCE }, { grant: ["tools"] });
-  await box.addTool({ name: "warm", source: SOURCE }, { grant: ["tools"], isolateLifetime: "tool" });
+  glovebox = await makeGlovebox({ limits: { timeoutMs: 120_000 } });
+  for (const name of ["fresh", "other"]) await glovebox.addTool({ name, source: SOURCE }, { grant: ["tools"] });
+  await glovebox.addTool({ name: "warm", source: SOURCE }, { grant: ["tools"], isolateLifetime: "tool" });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 let calls = 0;
 async function run(step: string, deterministic: Deterministic, toolName = "fresh"): Promise<string> {
   calls += 1;
   const call = { id: `call ${calls}`, toolName, arguments: { step } };
-  return JSON.stringify(outputOf(await box.execute(call, { deterministic })));
+  return JSON.stringify(outputOf(await glovebox.execute(call, { deterministic })));
 }
 
 describe("context.deterministic", () => {
@@ -152,7 +152,9 @@ describe("context.deterministic", () => {
     [".now", { seed: "a", now: new Date() }],
   ])("is rejected at %s: %j", async ([where, deterministic]) => {
     const context = { deterministic } as unknown as CallContext;
-    const error = errorOf(await box.execute({ id: "c", toolName: "fresh", arguments: { step: "state" } }, context));
+    const error = errorOf(
+      await glovebox.execute({ id: "c", toolName: "fresh", arguments: { step: "state" } }, context),
+    );
     expect(error.code).toBe("PARAM_INVALID");
     expect(error.message).toMatch(new RegExp(`^context\\.deterministic${where.replace(".", "\\.")}: expected`));
   });

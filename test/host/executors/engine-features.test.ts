@@ -5,7 +5,7 @@ import type { CallContext, ToolResult } from "../../../src/host/contract/tool-ca
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ENGINE_FEATURE_NAMES } from "../../../src/sandbox/contract/engine-features.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
-import { errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { errorOf, failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const EMPTY_MODULE = "new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])";
 /** Reports its features: at its top level in its description, in a call in its output. */
@@ -19,25 +19,25 @@ const SOURCE = `
   export const capabilities = { webAssembly: true, stringToCode: true };
   export default ({ members }, ctx) => (members ? Object.keys(ctx).sort() : powers());`;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ workers: { max: 6 }, engine: { dynamicCode: false } });
+  glovebox = await makeGlovebox({ workers: { max: 6 }, engine: { dynamicCode: false } });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const run = (toolName: string, args: JsonValue = {}, context: CallContext = {}): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName, arguments: args }, context);
+  glovebox.execute({ id: "c1", toolName, arguments: args }, context);
 
 describe("an engine feature", () => {
   test("is not given to a tool that only requests it", async () => {
-    const { description, capabilities } = await box.addTool({ name: "asks", source: SOURCE });
+    const { description, capabilities } = await glovebox.addTool({ name: "asks", source: SOURCE });
     expect([description, capabilities]).toEqual(["", { webAssembly: true, stringToCode: true }]);
     expect(outputOf(await run("asks"))).toEqual([]);
   });
 
   test("that was requested but not granted fails the call that uses it with an error that names the grant", async () => {
     const source = `export const capabilities = { webAssembly: true }; export default () => WebAssembly.validate(${EMPTY_MODULE})`;
-    await box.addTool({ name: "touches", source });
+    await glovebox.addTool({ name: "touches", source });
     const error = errorOf(await run("touches"));
     expect(error).toMatchObject({
       code: "CAPABILITY_DENIED",
@@ -49,26 +49,26 @@ describe("an engine feature", () => {
 
   test("that is not granted can be looked for, and its error can be caught", async () => {
     const source = `export default () => { try { return Atomics; } catch (error) { return [error.name, typeof WebAssembly]; } }`;
-    await box.addTool({ name: "looks", source });
+    await glovebox.addTool({ name: "looks", source });
     expect(outputOf(await run("looks"))).toEqual(["ReferenceError", "undefined"]);
   });
 
   test.for(ENGINE_FEATURE_NAMES)(
     "%s is granted by addTool's grant, for the calls and for the top level",
     async (name) => {
-      const { description } = await box.addTool({ name: `granted-${name}`, source: SOURCE }, { grant: [name] });
+      const { description } = await glovebox.addTool({ name: `granted-${name}`, source: SOURCE }, { grant: [name] });
       expect([description, outputOf(await run(`granted-${name}`))]).toEqual([name, [name]]);
     },
   );
 
   test("is granted by the definition that a host supplies", async () => {
     const definition = { capabilities: { atomics: true, webAssembly: true } };
-    await box.addTool({ name: "defined", source: SOURCE, overrides: definition }, { grant: ["atomics"] });
+    await glovebox.addTool({ name: "defined", source: SOURCE, overrides: definition }, { grant: ["atomics"] });
     expect(outputOf(await run("defined"))).toEqual(["webAssembly", "atomics"]);
   });
 
   test("is not a member of ctx, granted or not", async () => {
-    await box.addTool({ name: "members", source: SOURCE }, { grant: ["webAssembly"] });
+    await glovebox.addTool({ name: "members", source: SOURCE }, { grant: ["webAssembly"] });
     const members = ["callId", "log", "progress", "signal", "span", "tenantId"];
     expect(outputOf(await run("members", { members: true }))).toEqual(members);
     expect(outputOf(await run("asks", { members: true }))).toEqual(members);
@@ -76,8 +76,8 @@ describe("an engine feature", () => {
 
   test("belongs to one tool, also in warm isolates", async () => {
     const options = { isolateLifetime: "tool" as const };
-    await box.addTool({ name: "with", source: SOURCE }, { ...options, grant: ["atomics", "sharedArrayBuffer"] });
-    await box.addTool({ name: "without", source: SOURCE }, options);
+    await glovebox.addTool({ name: "with", source: SOURCE }, { ...options, grant: ["atomics", "sharedArrayBuffer"] });
+    await glovebox.addTool({ name: "without", source: SOURCE }, options);
     const context = {};
     for (let round = 0; round < 3; round += 1) {
       expect(outputOf(await run("with", {}, context))).toEqual(["sharedArrayBuffer", "atomics"]);
@@ -86,7 +86,7 @@ describe("an engine feature", () => {
   });
 
   test("is visible to inspectTool", async () => {
-    const { definition } = await box.inspectTool({ source: SOURCE }, { grant: ["stringToCode"] });
+    const { definition } = await glovebox.inspectTool({ source: SOURCE }, { grant: ["stringToCode"] });
     expect(definition.description).toBe("stringToCode");
   });
 
@@ -99,7 +99,7 @@ describe("an engine feature", () => {
       ["webAssembly", "atomics"],
       [],
     ].entries()) {
-      descriptions.push((await box.addTool({ name: `cached-${index}`, source: SOURCE }, { grant })).description);
+      descriptions.push((await glovebox.addTool({ name: `cached-${index}`, source: SOURCE }, { grant })).description);
     }
     expect(descriptions).toEqual(["", "webAssembly", "webAssembly,atomics", "webAssembly,atomics", ""]);
   });
@@ -121,7 +121,7 @@ describe("an engine feature", () => {
         const { instance } = await WebAssembly.instantiate(bytes);
         return [first.exports.add(a, b), instance.exports.add(b, b), new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports.add(a, a)];
       };`;
-    await box.addTool({ name: "sum", source }, { grant: ["webAssembly"] });
+    await glovebox.addTool({ name: "sum", source }, { grant: ["webAssembly"] });
     expect(outputOf(await run("sum", { a: 40, b: 2 }))).toEqual([42, 4, 80]);
   });
 
@@ -130,12 +130,12 @@ describe("an engine feature", () => {
     const module =
       "0,97,115,109,1,0,0,0,1,5,1,96,0,1,127,3,2,1,0,5,3,1,0,1,7,5,1,1,102,0,0,10,12,1,10,0,65,128,128,128,8,40,2,0,11";
     const source = `export default async () => (await WebAssembly.instantiate(new Uint8Array([${module}]))).instance.exports.f();`;
-    await box.addTool({ name: "trap", source }, { grant: ["webAssembly"] });
+    await glovebox.addTool({ name: "trap", source }, { grant: ["webAssembly"] });
     expect(errorOf(await run("trap"))).toMatchObject({ code: "TOOL_FAILED", message: "memory access out of bounds" });
-    const pids = box.workerPids;
+    const pids = glovebox.workerPids;
     expect(errorOf(await run("trap")).code).toBe("TOOL_FAILED");
     // Another one can end meanwhile because it is not needed, but no new one has started.
-    expect(box.workerPids.filter((pid) => !pids.includes(pid))).toEqual([]);
+    expect(glovebox.workerPids.filter((pid) => !pids.includes(pid))).toEqual([]);
   });
 });
 
@@ -153,7 +153,7 @@ describe("createGlovebox({ engine: { dynamicCode } })", () => {
   const FORTY_TWO = [42, 42, 42, 42, 42];
 
   test("is true by default: tools with any isolation, their top levels and sessions have eval and Function", async () => {
-    await using open = await makeBox({ engine: {} });
+    await using open = await makeGlovebox({ engine: {} });
     for (const isolateLifetime of ["call", "tool"] as const) {
       const { description } = await open.addTool({ name: isolateLifetime, source: DYNAMIC }, { isolateLifetime });
       expect(description).toBe("42,42,42,42");
@@ -166,32 +166,32 @@ describe("createGlovebox({ engine: { dynamicCode } })", () => {
   });
 
   test("is true by default for scripts as well", async () => {
-    await using open = await makeBox({ engine: {} });
+    await using open = await makeGlovebox({ engine: {} });
     await open.addTool({ name: "script", mode: "script", source: "with (input) { eval('var b = a * 2'); } b" });
     expect(outputOf(await open.execute({ id: "c", toolName: "script", arguments: { a: 21 } }))).toBe(42);
   });
 
   test("false disables them, with an error that names the grant and the option", async () => {
-    await box.addTool({ name: "off", source: "export default () => eval('1')" });
+    await glovebox.addTool({ name: "off", source: "export default () => eval('1')" });
     const { code, message, details } = errorOf(await run("off"));
     expect([code, message]).toEqual([
       "TOOL_FAILED",
       "eval and Function are turned off in this sandbox; the host can grant stringToCode, or set engine.dynamicCode to true",
     ]);
     expect(details).toMatchObject({ errorName: "EvalError" });
-    await using session = await box.openSession();
+    await using session = await glovebox.openSession();
     expect(errorOf(await session.run("Function('1')")).message).toContain("engine.dynamicCode");
   });
 
   test("false still allows the grant: to one tool, to one session, and to no other", async () => {
-    await box.addTool({ name: "granted", source: DYNAMIC }, { grant: ["stringToCode"] });
-    await box.addTool({ name: "neighbour", source: `${DYNAMIC} // its own` });
+    await glovebox.addTool({ name: "granted", source: DYNAMIC }, { grant: ["stringToCode"] });
+    await glovebox.addTool({ name: "neighbour", source: `${DYNAMIC} // its own` });
     expect(outputOf(await run("granted"))).toEqual(FORTY_TWO);
-    await using session = await box.openSession({ grant: ["stringToCode"] });
+    await using session = await glovebox.openSession({ grant: ["stringToCode"] });
     expect(outputOf(await session.run("eval('42')"))).toBe(42);
-    await using other = await box.openSession();
+    await using other = await glovebox.openSession();
     expect(errorOf(await other.run("eval('42')")).details).toMatchObject({ errorName: "EvalError" });
-    await box.addTool({
+    await glovebox.addTool({
       name: "caught",
       source: "export default () => { try { return eval('1'); } catch (e) { return e.name; } }",
     });
@@ -199,14 +199,17 @@ describe("createGlovebox({ engine: { dynamicCode } })", () => {
   });
 
   test("is accepted together with the grant where it is enabled", async () => {
-    await using open = await makeBox({ engine: { dynamicCode: true } });
+    await using open = await makeGlovebox({ engine: { dynamicCode: true } });
     const { description } = await open.addTool({ name: "both", source: DYNAMIC }, { grant: ["stringToCode"] });
     expect(description).toBe("42,42,42,42");
   });
 
   test("does not affect inspectTool beyond what the top level observes", async () => {
-    await using open = await makeBox({ engine: {} });
-    const [on, off] = await Promise.all([open.inspectTool({ source: SOURCE }), box.inspectTool({ source: SOURCE })]);
+    await using open = await makeGlovebox({ engine: {} });
+    const [on, off] = await Promise.all([
+      open.inspectTool({ source: SOURCE }),
+      glovebox.inspectTool({ source: SOURCE }),
+    ]);
     expect([on.definition.description, off.definition.description]).toEqual(["stringToCode", ""]);
   });
 
@@ -217,7 +220,7 @@ describe("createGlovebox({ engine: { dynamicCode } })", () => {
     [{ dynamicCode: Promise.resolve(false) }, "options.engine.dynamicCode"],
     [{ dynamiccode: false }, "options.engine.dynamiccode"],
   ])("rejects %j", async ([engine, path]) => {
-    const error = await failureOf(makeBox({ engine: engine as never }));
+    const error = await failureOf(makeGlovebox({ engine: engine as never }));
     expect(error).toMatchObject({ code: "PARAM_INVALID", message: expect.stringContaining(path) });
   });
 });
@@ -229,21 +232,21 @@ describe("createGlovebox({ coarseTime })", () => {
     export default async () => { const [spent] = busy(); const began = Date.now(); await new Promise((done) => setTimeout(done, 30)); return [spent, Date.now() - began > 0]; };`;
 
   test("stops the clock while a tool's code runs, including its top level", async () => {
-    await using coarse = await makeBox({ coarseTime: true });
+    await using coarse = await makeGlovebox({ coarseTime: true });
     const { description } = await coarse.addTool({ name: "busy", source: BUSY });
     expect(description).toBe("0");
     expect(outputOf(await coarse.execute({ id: "c", toolName: "busy" }))).toEqual([0, true]);
   });
 
   test("is off by default", async () => {
-    const { description } = await box.addTool({ name: "busy", source: BUSY });
+    const { description } = await glovebox.addTool({ name: "busy", source: BUSY });
     expect(Number(description)).toBeGreaterThan(0);
     const [spent, moved] = outputOf(await run("busy")) as [number, boolean];
     expect([spent > 0, moved]).toEqual([true, true]);
   });
 
   test.for([1, "yes", null])("rejects %j", async (coarseTime) => {
-    const error = await failureOf(makeBox({ coarseTime: coarseTime as never }));
+    const error = await failureOf(makeGlovebox({ coarseTime: coarseTime as never }));
     expect(error).toMatchObject({ code: "PARAM_INVALID", message: expect.stringContaining("options.coarseTime") });
   });
 });

@@ -18,14 +18,18 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 test("a tool's top level and calls record the platform modules they use for the next host", async () => {
-  await using box = await createGlovebox({ cache: { directory }, tenancy: "multi", limits: { timeoutMs: 60_000 } });
-  const { bundle } = await box.inspectTool({ source: SOURCE }, { scope: "global" });
+  await using glovebox = await createGlovebox({
+    cache: { directory },
+    tenancy: "multi",
+    limits: { timeoutMs: 60_000 },
+  });
+  const { bundle } = await glovebox.inspectTool({ source: SOURCE }, { scope: "global" });
   const known = (): Promise<readonly string[]> =>
     createBundleCache({ directory, memoryBytes: 0 }).getPlatformModules(bundle.sha256);
   await expect.poll(known).toEqual(expect.arrayContaining(["fetch"]));
   expect(await known()).not.toContain("url");
-  await box.addTool({ source: SOURCE, name: "path" }, WHERE);
-  const call = (input: object) => box.execute({ id: "c", toolName: "path", arguments: input }, WHERE);
+  await glovebox.addTool({ source: SOURCE, name: "path" }, WHERE);
+  const call = (input: object) => glovebox.execute({ id: "c", toolName: "path", arguments: input }, WHERE);
   expect(await call({})).toMatchObject({ output: "" });
   expect(await call({ url: "http://a/b" })).toMatchObject({ output: "/b" });
   await expect.poll(known).toEqual(expect.arrayContaining(["fetch", "url", "url-parser"]));

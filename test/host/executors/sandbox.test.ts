@@ -6,7 +6,7 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { LogEntry } from "../../../src/host/observability/call-log.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import type { Progress } from "../../../src/sandbox/protocol/worker-messages.ts";
-import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, expectPublishable, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const COUNTER =
   "let calls = 0; export default () => { calls += 1; globalThis.mark = (globalThis.mark ?? 0) + 1; return [calls, globalThis.mark]; }";
@@ -15,13 +15,13 @@ const COUNTER =
 let proceed = Promise.withResolvers<null>();
 const gate = defineCapability({ name: "gate", inputSchema: {}, outputSchema: {}, handler: () => proceed.promise });
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ workers: { max: 6 }, capabilities: [gate] });
-  await box.addTool({ name: "echo", source: "export default ({ value }) => value" });
-  await box.addTool({ name: "counter", source: COUNTER });
-  await box.addTool({ name: "warm", source: COUNTER }, { isolateLifetime: "tool" });
-  await box.addTool({
+  glovebox = await makeGlovebox({ workers: { max: 6 }, capabilities: [gate] });
+  await glovebox.addTool({ name: "echo", source: "export default ({ value }) => value" });
+  await glovebox.addTool({ name: "counter", source: COUNTER });
+  await glovebox.addTool({ name: "warm", source: COUNTER }, { isolateLifetime: "tool" });
+  await glovebox.addTool({
     name: "script",
     source: `
       const steps = {
@@ -37,7 +37,7 @@ beforeAll(async () => {
       };
       export default ({ step }, ctx) => steps[step](ctx);`,
   });
-  await box.addTool({
+  await glovebox.addTool({
     name: "thrower",
     files: {
       "tool.ts": `import { check } from "./lib/check.ts";
@@ -58,10 +58,10 @@ export function check(city: City): City {
     },
   });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const run = (toolName: string, args: JsonValue, context?: CallContext): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName, arguments: args }, context);
+  glovebox.execute({ id: "c1", toolName, arguments: args }, context);
 
 describe("sandbox executor: outputs", () => {
   test.for<JsonValue>([
@@ -151,7 +151,7 @@ describe("sandbox executor: logs and progress", () => {
       await ctx.gate({});
       return "done";
     }`;
-    await box.addTool({ name: "reporter", source }, { grant: ["gate"] });
+    await glovebox.addTool({ name: "reporter", source }, { grant: ["gate"] });
     const events: unknown[] = [];
     proceed = Promise.withResolvers();
     // The tool ends only after both have arrived.
@@ -160,7 +160,7 @@ describe("sandbox executor: logs and progress", () => {
       if (events.length === 2) proceed.resolve(null);
     };
     const call = { id: "c1", toolName: "reporter" };
-    const result = await box.execute(call, { onLog: record, onProgress: record });
+    const result = await glovebox.execute(call, { onLog: record, onProgress: record });
     record("over");
     expect(events).toEqual([
       { progress: 1, total: 2 },
@@ -193,7 +193,7 @@ describe("sandbox executor: logs and progress", () => {
   test("keeps or counts every line of ctx.log, awaited or not", async () => {
     const source =
       'export default (_, ctx) => { for (let n = 0; n < 300; n += 1) void ctx.log("line " + n).catch(() => {}); return null; }';
-    await box.addTool({ name: "chatty", source });
+    await glovebox.addTool({ name: "chatty", source });
     const { logs, usage } = await run("chatty", {});
     expect(logs.length + usage.logsDropped).toBe(300);
   });
@@ -271,7 +271,7 @@ describe("sandbox executor: isolation", () => {
   });
 
   test('"tool" shares nothing between tenants', async () => {
-    await using own = await makeBox({ tenancy: "multi" });
+    await using own = await makeGlovebox({ tenancy: "multi" });
     await own.addTool({ name: "warm", source: COUNTER }, { scope: "global", isolateLifetime: "tool" });
     for (const tenantId of ["first", "second"]) {
       expect(outputOf(await own.execute({ id: "c", toolName: "warm" }, { tenantId }))).toEqual([1, 1]);
@@ -279,7 +279,7 @@ describe("sandbox executor: isolation", () => {
   });
 
   test('"tool" shares nothing between tenants in the same process', async () => {
-    await using shared = await makeBox({
+    await using shared = await makeGlovebox({
       tenancy: "multi",
       placement: "shared",
       isolateLifetime: "tool",
@@ -301,8 +301,8 @@ describe("sandbox executor: isolation", () => {
 
   test('"tool" shares nothing between two versions of a tool', async () => {
     await run("warm", {});
-    box.removeTool("warm");
-    await box.addTool(
+    glovebox.removeTool("warm");
+    await glovebox.addTool(
       { name: "warm", source: `${COUNTER} // second version, same name\nexport const version = 2;` },
       { isolateLifetime: "tool" },
     );
@@ -310,7 +310,7 @@ describe("sandbox executor: isolation", () => {
   });
 
   test('"tool" ends an isolate after a failed call', async () => {
-    await box.addTool(
+    await glovebox.addTool(
       {
         name: "grumpy",
         source: "let calls = 0; export default ({ n }) => { calls += 1; if (n === 1) for (;;); return calls; }",
@@ -328,7 +328,7 @@ describe("sandbox executor: isolation", () => {
 
 describe("sandbox executor: placement", () => {
   test('"tenant" gives each tenant processes of its own, which no other tenant enters', async () => {
-    await using own = await makeBox({ cache: false, tenancy: "multi", workers: { max: 8 } });
+    await using own = await makeGlovebox({ cache: false, tenancy: "multi", workers: { max: 8 } });
     await own.addTool({ name: "echo", source: "export default ({ value }) => value" }, { scope: "global" });
     const seen = new Map<string, Set<number>>();
     const before = new Set(own.workerPids);
@@ -345,7 +345,7 @@ describe("sandbox executor: placement", () => {
   });
 
   test('"tenant" ends one tenant\'s idle process to make room for another, never shares it', async () => {
-    await using tight = await makeBox({ tenancy: "multi", workers: { max: 1 } });
+    await using tight = await makeGlovebox({ tenancy: "multi", workers: { max: 1 } });
     await tight.addTool({ name: "echo", source: "export default ({ value }) => value" }, { scope: "global" });
     const pids = new Set<number | undefined>();
     for (const tenantId of ["a", "b", "a"]) {
@@ -357,7 +357,7 @@ describe("sandbox executor: placement", () => {
   });
 
   test("a process that only extracted a global tool's definition is not kept", async () => {
-    await using fresh = await makeBox({ cache: false, workers: { max: 8 } });
+    await using fresh = await makeGlovebox({ cache: false, workers: { max: 8 } });
     for (const n of [1, 2, 3]) await fresh.addTool({ name: `t${n}`, source: `export default () => ${n}` });
     expect(fresh.workerPids).toEqual([]);
   });

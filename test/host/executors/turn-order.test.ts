@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { makeBox, outputOf } from "../../support/host-zone.ts";
+import { makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const RACE = `
   import { promisify } from "node:util";
@@ -32,7 +32,7 @@ const RACE = `
     return order;
   };`;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
   const slow = defineCapability({
     name: "slow",
@@ -41,14 +41,14 @@ beforeAll(async () => {
     outputSchema: z.unknown(),
     handler: async (ms) => await sleep(ms + Math.random() * 4),
   });
-  box = await makeBox({ capabilities: [slow] });
-  await box.addTool({ name: "race", source: RACE }, { grant: ["kv", "slow"] });
+  glovebox = await makeGlovebox({ capabilities: [slow] });
+  await glovebox.addTool({ name: "race", source: RACE }, { grant: ["kv", "slow"] });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const run = async (names: readonly string[], seed = "s"): Promise<readonly string[]> => {
   const call = { id: "c", toolName: "race", arguments: { names } };
-  return outputOf(await box.execute(call, { deterministic: { seed } })) as unknown as readonly string[];
+  return outputOf(await glovebox.execute(call, { deterministic: { seed } })) as unknown as readonly string[];
 };
 
 describe("the order of completions in a deterministic call", () => {
@@ -78,10 +78,10 @@ describe("the order of completions in a deterministic call", () => {
         clearInterval(id);
         return [ticks, started, ended];
       };`;
-    await box.addTool({ name: "clock", source }, { grant: ["slow"] });
+    await glovebox.addTool({ name: "clock", source }, { grant: ["slow"] });
     const measure = async (ms: number): Promise<unknown> =>
       outputOf(
-        await box.execute(
+        await glovebox.execute(
           { id: "c", toolName: "clock", arguments: { ms } },
           { deterministic: { seed: "s", now: 1e12 } },
         ),
@@ -103,9 +103,9 @@ describe("the order of completions in a deterministic call", () => {
         }
         return [references.length, references.every((one) => one.deref() !== undefined), new WeakRef({}) instanceof WeakRef];
       };`;
-    await box.addTool({ name: "collect", source });
+    await glovebox.addTool({ name: "collect", source });
     const call = { id: "c", toolName: "collect" };
-    expect(outputOf(await box.execute(call, { deterministic: { seed: "s" } }))).toEqual([200, true, true]);
+    expect(outputOf(await glovebox.execute(call, { deterministic: { seed: "s" } }))).toEqual([200, true, true]);
   });
 
   test("streams more chunks than the reader's window, with timers between them", async () => {
@@ -119,10 +119,10 @@ describe("the order of completions in a deterministic call", () => {
         }
         clearInterval(id);
       }`;
-    await box.addTool({ name: "rows", source });
+    await glovebox.addTool({ name: "rows", source });
     const read = async (pauseMs: number): Promise<string> => {
       const chunks: unknown[] = [];
-      for await (const item of box.stream({ id: "c", toolName: "rows" }, { deterministic: { seed: "s" } })) {
+      for await (const item of glovebox.stream({ id: "c", toolName: "rows" }, { deterministic: { seed: "s" } })) {
         if (item.type === "chunk") chunks.push(item.value);
         if (pauseMs > 0 && chunks.length % 150 === 0) await sleep(pauseMs);
       }

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Glovebox } from "../../../src/host/index.ts";
-import { makeBox, outputOf } from "../../support/host-zone.ts";
+import { makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const SQLITE = `
 import initSqlJs from "sql.js";
@@ -26,16 +26,16 @@ describe("sql.js", () => {
     readFileSync(createRequire(import.meta.url).resolve("sql.js/dist/sql-wasm-browser.wasm")),
   );
   const call = { id: "c1", toolName: "sqlite", arguments: { wasm, statements: STATEMENTS, query: QUERY } };
-  let box: Glovebox;
+  let glovebox: Glovebox;
 
   beforeAll(async () => {
-    box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 120_000, cpuMs: 120_000 } });
-    return () => box.close();
+    glovebox = await makeGlovebox({ tenancy: "multi", limits: { timeoutMs: 120_000, cpuMs: 120_000 } });
+    return () => glovebox.close();
   });
 
   test("answers queries if webAssembly is granted", async () => {
-    await box.addTool({ name: "sqlite", source: SQLITE }, { tenantId: "granted", grant: ["webAssembly"] });
-    expect(outputOf(await box.execute(call, { tenantId: "granted" }))).toMatchObject({
+    await glovebox.addTool({ name: "sqlite", source: SQLITE }, { tenantId: "granted", grant: ["webAssembly"] });
+    expect(outputOf(await glovebox.execute(call, { tenantId: "granted" }))).toMatchObject({
       columns: ["customer", "total"],
       rows: [
         ["ada", 20],
@@ -45,8 +45,8 @@ describe("sql.js", () => {
   });
 
   test("reports missing WebAssembly if it is not", async () => {
-    await box.addTool({ name: "sqlite", source: SQLITE }, { tenantId: "plain" });
-    const result = await box.execute(call, { tenantId: "plain" });
+    await glovebox.addTool({ name: "sqlite", source: SQLITE }, { tenantId: "plain" });
+    const result = await glovebox.execute(call, { tenantId: "plain" });
     expect(result).toMatchObject({ success: false, error: { code: "TOOL_FAILED" } });
   });
 });

@@ -5,17 +5,17 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { packageFiles, writeFiles } from "../../bundler/workbench.ts";
-import { errorOf, expectPublishable, makeBox } from "../../support/host-zone.ts";
+import { errorOf, expectPublishable, makeGlovebox } from "../../support/host-zone.ts";
 
 const TENANT = "acme";
-let box: Glovebox;
+let glovebox: Glovebox;
 let root = "";
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "glovebox-places-"));
-  box = await makeBox({ tenancy: "multi", bundler: { root } });
+  glovebox = await makeGlovebox({ tenancy: "multi", bundler: { root } });
 });
 afterAll(async () => {
-  await box.close();
+  await glovebox.close();
   await rm(root, { recursive: true, force: true });
 });
 
@@ -29,8 +29,8 @@ async function run(
   const name = `tool-${count}`;
   const path = join(root, name);
   writeFiles(path, files);
-  await box.addTool({ path, name }, { tenantId: TENANT });
-  return await box.execute({ id: `c${count}`, toolName: name }, { tenantId: TENANT, ...context });
+  await glovebox.addTool({ path, name }, { tenantId: TENANT });
+  return await glovebox.execute({ id: `c${count}`, toolName: name }, { tenantId: TENANT, ...context });
 }
 
 const THROWING_PACKAGE = packageFiles(

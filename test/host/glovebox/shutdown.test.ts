@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import { closeOnSignals } from "../../../src/host/glovebox/shutdown.ts";
-import { codeOf, makeBox } from "../../support/host-zone.ts";
+import { codeOf, makeGlovebox } from "../../support/host-zone.ts";
 import { expectDead } from "../../support/processes.ts";
 import { watchRejections } from "../../support/unhandled-rejections.ts";
 
@@ -67,7 +67,7 @@ describe("SIGTERM", () => {
   });
 });
 
-test("a box whose close() throws keeps no other from being closed", async () => {
+test("a glovebox whose close() throws keeps no other from being closed", async () => {
   const rejections = watchRejections();
   const closed = vi.fn(async () => {});
   const fail = (): never => {
@@ -91,11 +91,11 @@ test.for<[given: GloveboxOptions]>([
   const count = (): Record<string, number> =>
     Object.fromEntries(Object.keys(constants.signals).map((signal) => [signal, process.listenerCount(signal)]));
   const before = count();
-  await using box = await makeBox(options);
+  await using glovebox = await makeGlovebox(options);
   expect(count()).toEqual(before);
   if (Object.keys(options).length > 0) return;
-  await box.addTool({ name: "one", source: "export default () => 1" });
-  expect(codeOf(await box.execute({ id: "c", toolName: "one" }))).toBe("ok");
+  await glovebox.addTool({ name: "one", source: "export default () => 1" });
+  expect(codeOf(await glovebox.execute({ id: "c", toolName: "one" }))).toBe("ok");
   expect(count()).toEqual(before);
 });
 
@@ -112,12 +112,12 @@ describe("Glovebox.close()", () => {
         return opened.promise;
       },
     });
-    await using box = await makeBox({ capabilities: [gate], limits: { timeoutMs: 60_000 } });
-    await box.addTool({ name: "waits", source: "export default (_, ctx) => ctx.gate()" }, { grant: ["gate"] });
-    const call = () => box.execute({ id: "c", toolName: "waits" });
+    await using glovebox = await makeGlovebox({ capabilities: [gate], limits: { timeoutMs: 60_000 } });
+    await glovebox.addTool({ name: "waits", source: "export default (_, ctx) => ctx.gate()" }, { grant: ["gate"] });
+    const call = () => glovebox.execute({ id: "c", toolName: "waits" });
     const running = call();
     await asked.promise;
-    const closing = box.close({ drainMs: 60_000 });
+    const closing = glovebox.close({ drainMs: 60_000 });
     expect(codeOf(await call())).toBe("TOOL_UNAVAILABLE");
     opened.resolve(null);
     expect(codeOf(await running)).toBe("ok");
@@ -125,19 +125,19 @@ describe("Glovebox.close()", () => {
   });
 
   test("ends what runs when drainMs has passed", async () => {
-    await using box = await makeBox({ limits: { timeoutMs: 60_000 } });
-    await box.addTool({ name: "never", source: "export default () => new Promise(() => {})" });
-    const running = box.execute({ id: "c", toolName: "never" });
-    await box.close({ drainMs: 100 });
+    await using glovebox = await makeGlovebox({ limits: { timeoutMs: 60_000 } });
+    await glovebox.addTool({ name: "never", source: "export default () => new Promise(() => {})" });
+    const running = glovebox.execute({ id: "c", toolName: "never" });
+    await glovebox.close({ drainMs: 100 });
     expect(codeOf(await running)).toBe("CANCELLED");
   });
 
   test("leaves no listener for signals behind", async () => {
     const before = process.listenerCount("SIGTERM");
     const shutdown = { signals: ["SIGTERM"] } as const;
-    const boxes = await Promise.all([makeBox({ shutdown }), makeBox({ shutdown })]);
+    const gloveboxes = await Promise.all([makeGlovebox({ shutdown }), makeGlovebox({ shutdown })]);
     expect(process.listenerCount("SIGTERM")).toBe(before + 1);
-    await Promise.all(boxes.map((box) => box.close()));
+    await Promise.all(gloveboxes.map((glovebox) => glovebox.close()));
     expect(process.listenerCount("SIGTERM")).toBe(before);
   });
 });

@@ -4,30 +4,30 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolWarning } from "../../../src/host/config/glovebox-options.ts";
 import type { ToolInput } from "../../../src/host/config/tool-options.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { codeOf, failureOf, makeBox, PYTHON_CACHE } from "../../support/host-zone.ts";
+import { codeOf, failureOf, makeGlovebox, PYTHON_CACHE } from "../../support/host-zone.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 const warned: ToolWarning[] = [];
 beforeAll(async () => {
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     cache: PYTHON_CACHE,
     onWarning: (warning) => warned.push(warning),
     limits: { timeoutMs: 60_000 },
   });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const SCHEMA = '{ type: "object", properties: { n: { type: "number" } }, required: ["n"] }';
 const warningsOf = async (
   source: string,
   language: "javascript" | "python" = "javascript",
-): Promise<readonly string[]> => (await box.inspectTool({ source, language })).warnings;
+): Promise<readonly string[]> => (await glovebox.inspectTool({ source, language })).warnings;
 
 test("properties of a function that is the default export are part of the definition", async () => {
   const source = `const pay = ({ n }) => n; pay.inputSchema = ${SCHEMA}; pay.description = "Pays"; export default pay`;
-  const { definition } = await box.inspectTool({ source });
+  const { definition } = await glovebox.inspectTool({ source });
   expect(definition).toMatchObject({ description: "Pays", inputSchema: { required: ["n"] } });
-  const named = await box.inspectTool({ source: `export const description = "Named"; ${source}` });
+  const named = await glovebox.inspectTool({ source: `export const description = "Named"; ${source}` });
   expect(named.definition.description).toBe("Named");
 });
 
@@ -42,7 +42,7 @@ test.for([
   ["name = 5", /^Expected name to be a str, got a value of type int/],
 ] as const)("a module in Python is rejected with %j", async ([field, message]) => {
   const error = await failureOf(
-    box.inspectTool({ source: `${field}\ndef main(input):\n    return 1\n`, language: "python" }),
+    glovebox.inspectTool({ source: `${field}\ndef main(input):\n    return 1\n`, language: "python" }),
   );
   expect([error.code, error.message]).toEqual(["BUNDLE_FAILED", expect.stringMatching(message)]);
 });
@@ -53,8 +53,8 @@ test.for(["inputSchema", "outputSchema"])("inspectTool() rejects an unusable %s,
     code: "BUNDLE_FAILED",
     message: expect.stringContaining(`The ${name} is not a usable JSON Schema`),
   };
-  await expect(box.inspectTool({ source })).rejects.toMatchObject(rejected);
-  await expect(box.addTool({ source })).rejects.toMatchObject(rejected);
+  await expect(glovebox.inspectTool({ source })).rejects.toMatchObject(rejected);
+  await expect(glovebox.addTool({ source })).rejects.toMatchObject(rejected);
 });
 
 describe("a warning names the export and the right one", () => {
@@ -125,22 +125,22 @@ describe("no warning is given", () => {
   test("where the host states the schema", async () => {
     const source = `export const parameters = ${SCHEMA}; export default () => 1`;
     const definition = { inputSchema: { type: "object" } };
-    expect((await box.inspectTool({ source, overrides: definition })).warnings).toEqual([]);
+    expect((await glovebox.inspectTool({ source, overrides: definition })).warnings).toEqual([]);
   });
 });
 
 test("addTool() passes the warning to onWarning, adds the tool, and does not list the name as part of its definition", async () => {
   warned.length = 0;
   const source = `export const parameters = ${SCHEMA}; export default () => 1`;
-  const definition = await box.addTool({ name: "misnamed", source });
+  const definition = await glovebox.addTool({ name: "misnamed", source });
   expect(definition).toEqual({ name: "misnamed", description: "", inputSchema: { type: "object" } });
   expect(warned).toEqual([{ toolName: "misnamed", message: expect.stringContaining('"inputSchema"') }]);
-  expect(codeOf(await box.execute({ id: "c", toolName: "misnamed" }))).toBe("ok");
+  expect(codeOf(await glovebox.execute({ id: "c", toolName: "misnamed" }))).toBe("ok");
 });
 
 test.for(["parameters", "schema", "input_schema"])("addTool() rejects overrides with %s", async (name) => {
   const overrides = { [name]: { type: "object" } } as never;
-  const error = await failureOf(box.addTool({ source: "export default () => 1", overrides }));
+  const error = await failureOf(glovebox.addTool({ source: "export default () => 1", overrides }));
   expect([error.code, error.message]).toEqual(["PARAM_INVALID", expect.stringContaining(`overrides.${name}`)]);
 });
 
@@ -149,12 +149,12 @@ test("without onWarning and logger the process emits the warning; a listener tha
   const seen: Error[] = [];
   const listen = (warning: Error): void => void seen.push(warning);
   process.on("warning", listen);
-  await using plain = await makeBox();
+  await using plain = await makeGlovebox();
   await plain.addTool({ name: "misnamed", source });
   await expect.poll(() => seen.map(({ message }) => message)).toContainEqual(expect.stringContaining('"inputSchema"'));
   process.off("warning", listen);
   const onWarning = () => Promise.reject(new Error("no"));
-  await using rejecting = await makeBox({ onWarning: onWarning as never });
+  await using rejecting = await makeGlovebox({ onWarning: onWarning as never });
   expect((await rejecting.addTool({ name: "misnamed", source })).name).toBe("misnamed");
 });
 
@@ -162,7 +162,7 @@ describe("the name of a tool", () => {
   const NAMED = "export const name = 'own'; export default () => 1";
   const UNNAMED = "export default () => 1";
   const PYTHON = 'name = "own"\ndef main(input):\n    return 1\n';
-  const nameOf = async (tool: ToolInput): Promise<string> => (await box.inspectTool(tool)).definition.name;
+  const nameOf = async (tool: ToolInput): Promise<string> => (await glovebox.inspectTool(tool)).definition.name;
 
   test.for<readonly [string, ToolInput, string]>([
     ["the given one", { name: "given", source: NAMED }, "given"],
@@ -179,16 +179,18 @@ describe("the name of a tool", () => {
   });
 
   test("applies to addTool() and updateTool(), so that a tool that exports its name can be added twice", async () => {
-    expect((await box.addTool({ name: "first", source: NAMED })).name).toBe("first");
-    expect((await box.addTool({ name: "second", source: NAMED })).name).toBe("second");
-    const updated = await box.updateTool({ name: "second", source: NAMED.replace("=> 1", "=> 2") });
+    expect((await glovebox.addTool({ name: "first", source: NAMED })).name).toBe("first");
+    expect((await glovebox.addTool({ name: "second", source: NAMED })).name).toBe("second");
+    const updated = await glovebox.updateTool({ name: "second", source: NAMED.replace("=> 1", "=> 2") });
     expect(updated.name).toBe("second");
-    const outputs = ["first", "second"].map(async (name) => (await box.execute({ id: name, toolName: name })).success);
+    const outputs = ["first", "second"].map(
+      async (name) => (await glovebox.execute({ id: name, toolName: name })).success,
+    );
     expect(await Promise.all(outputs)).toEqual([true, true]);
   });
 
   test("is rejected if two are given", async () => {
-    const failure = await failureOf(box.inspectTool({ name: "a", overrides: { name: "b" }, source: NAMED }));
+    const failure = await failureOf(glovebox.inspectTool({ name: "a", overrides: { name: "b" }, source: NAMED }));
     expect(failure).toMatchObject({ code: "PARAM_INVALID", message: expect.stringMatching(/"a".*"b".*one name/) });
   });
 });

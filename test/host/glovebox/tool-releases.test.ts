@@ -2,17 +2,17 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Glovebox, ToolInspection } from "../../../src/host/glovebox/glovebox.ts";
 import type { ReleaseVersion } from "../../../src/host/glovebox/tool-releases.ts";
-import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const ACME = { tenantId: "acme" } as const;
-let box: Glovebox;
+let glovebox: Glovebox;
 const inspections = new Map<string, ToolInspection>();
 
 const sourceOf = (says: string): string => `export const description = "says ${says}"; export default () => "${says}";`;
 
 async function inspected(name: string, says: string): Promise<ToolInspection> {
   const key = JSON.stringify([name, says]);
-  const known = inspections.get(key) ?? (await box.inspectTool({ source: sourceOf(says), name }, ACME));
+  const known = inspections.get(key) ?? (await glovebox.inspectTool({ source: sourceOf(says), name }, ACME));
   inspections.set(key, known);
   return known;
 }
@@ -26,17 +26,18 @@ async function versionOf(
   return { version: says, weight, definition, sha256: bundle.sha256, load: vi.fn(() => bundle) } as never;
 }
 
-const run = (toolName: string, context: object = {}) => box.execute({ id: "c", toolName }, { ...ACME, ...context });
+const run = (toolName: string, context: object = {}) =>
+  glovebox.execute({ id: "c", toolName }, { ...ACME, ...context });
 
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi" });
+  glovebox = await makeGlovebox({ tenancy: "multi" });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 describe("a release", () => {
   test("loads the code of a version when it first runs, once", async () => {
     const one = await versionOf("lazy", "one", 1);
-    box.setRelease("lazy", [one], ACME);
+    glovebox.setRelease("lazy", [one], ACME);
     expect(one.load).not.toHaveBeenCalled();
     const results = await Promise.all([run("lazy"), run("lazy")]);
     expect(results.map(outputOf)).toEqual(["one", "one"]);
@@ -45,7 +46,7 @@ describe("a release", () => {
   });
 
   test("runs the version that a call names, also one with weight 0", async () => {
-    box.setRelease("named", [await versionOf("named", "one", 1), await versionOf("named", "two", 0)], ACME);
+    glovebox.setRelease("named", [await versionOf("named", "one", 1), await versionOf("named", "two", 0)], ACME);
     expect(outputOf(await run("named"))).toBe("one");
     const named = await run("named", { toolVersion: "two" });
     expect([outputOf(named), named.toolVersion]).toEqual(["two", "two"]);
@@ -55,14 +56,14 @@ describe("a release", () => {
 
   test("divides calls by weight, and keeps a session on its version while a canary grows", async () => {
     const [live, canary] = [await versionOf("split", "one", 70), await versionOf("split", "two", 30)];
-    box.setRelease("split", [live, canary], ACME);
+    glovebox.setRelease("split", [live, canary], ACME);
     const sessions = Array.from({ length: 40 }, (_, index) => `session-${index}`);
     const versions = async (): Promise<(string | undefined)[]> =>
       await Promise.all(sessions.map(async (sessionId) => (await run("split", { sessionId })).toolVersion));
     const first = await versions();
     expect(new Set(first)).toEqual(new Set(["one", "two"]));
     expect(await versions()).toEqual(first);
-    box.setRelease(
+    glovebox.setRelease(
       "split",
       [
         { ...live, weight: 30 },
@@ -75,14 +76,14 @@ describe("a release", () => {
   });
 
   test("lists the definition of its largest version, and only for its owner", async () => {
-    box.setRelease("listed", [await versionOf("listed", "one", 1), await versionOf("listed", "two", 9)], ACME);
-    const listed = (await box.listTools(ACME)).find(({ name }) => name === "listed");
+    glovebox.setRelease("listed", [await versionOf("listed", "one", 1), await versionOf("listed", "two", 9)], ACME);
+    const listed = (await glovebox.listTools(ACME)).find(({ name }) => name === "listed");
     expect(listed?.description).toBe("says two");
-    expect(await box.listTools({ tenantId: "beta" })).toEqual([]);
+    expect(await glovebox.listTools({ tenantId: "beta" })).toEqual([]);
   });
 
   test("lets running calls end on the version that they began with", async () => {
-    const slow = await box.inspectTool(
+    const slow = await glovebox.inspectTool(
       {
         source: "export default async () => { await new Promise((r) => setTimeout(r, 400)); return 'old'; }",
         name: "swap",
@@ -96,10 +97,10 @@ describe("a release", () => {
       sha256: slow.bundle.sha256,
       load: () => slow.bundle,
     };
-    box.setRelease("swap", [before], ACME);
+    glovebox.setRelease("swap", [before], ACME);
     const running = run("swap");
-    await vi.waitFor(() => expect(box.listCalls(ACME).map(({ state }) => state)).toContain("running"));
-    box.setRelease("swap", [await versionOf("swap", "new", 1)], ACME);
+    await vi.waitFor(() => expect(glovebox.listCalls(ACME).map(({ state }) => state)).toContain("running"));
+    glovebox.setRelease("swap", [await versionOf("swap", "new", 1)], ACME);
     expect(outputOf(await run("swap"))).toBe("new");
     expect(outputOf(await running)).toBe("old");
   });
@@ -107,7 +108,7 @@ describe("a release", () => {
   test("fails a call whose code cannot be loaded or has another hash, and tries again for the next call", async () => {
     const good = await versionOf("broken", "one", 1);
     let load: () => unknown = () => Promise.reject(new Error("the disk is gone"));
-    box.setRelease("broken", [{ ...good, load: () => load() as never }], ACME);
+    glovebox.setRelease("broken", [{ ...good, load: () => load() as never }], ACME);
     expect(errorOf(await run("broken")).code).toBe("INTERNAL");
     const other = (await inspected("broken", "two")).bundle;
     load = () => other;
@@ -118,7 +119,7 @@ describe("a release", () => {
 
   test("loads Python from its files", async () => {
     const files = { "tool.py": "def main(input):\n    return 'python'\n" };
-    const { definition, bundle } = await box.inspectTool({ files, name: "snake", language: "python" }, ACME);
+    const { definition, bundle } = await glovebox.inspectTool({ files, name: "snake", language: "python" }, ACME);
     const version = {
       version: "1",
       weight: 1,
@@ -127,24 +128,26 @@ describe("a release", () => {
       language: "python",
       load: () => ({ files }),
     } as const;
-    box.setRelease("snake", [version], ACME);
+    glovebox.setRelease("snake", [version], ACME);
     expect(outputOf(await run("snake"))).toBe("python");
   });
 
   test("rejects a name that is taken, a definition of another name, and versions of the same name", async () => {
-    await box.addTool({ source: sourceOf("x"), name: "taken" }, ACME);
+    await glovebox.addTool({ source: sourceOf("x"), name: "taken" }, ACME);
     const version = await versionOf("taken", "one", 1);
-    expect(() => box.setRelease("taken", [version], ACME)).toThrow(expect.objectContaining({ code: "NAME_TAKEN" }));
+    expect(() => glovebox.setRelease("taken", [version], ACME)).toThrow(
+      expect.objectContaining({ code: "NAME_TAKEN" }),
+    );
     const invalid = expect.objectContaining({ code: "PARAM_INVALID" });
-    expect(() => box.setRelease("other", [version], ACME)).toThrow(invalid);
-    expect(() => box.setRelease("taken", [version, version], ACME)).toThrow(invalid);
-    expect(() => box.setRelease("taken", [], ACME)).toThrow(invalid);
-    expect(() => box.setRelease("taken", [{ ...version, extra: 1 } as never], ACME)).toThrow(invalid);
+    expect(() => glovebox.setRelease("other", [version], ACME)).toThrow(invalid);
+    expect(() => glovebox.setRelease("taken", [version, version], ACME)).toThrow(invalid);
+    expect(() => glovebox.setRelease("taken", [], ACME)).toThrow(invalid);
+    expect(() => glovebox.setRelease("taken", [{ ...version, extra: 1 } as never], ACME)).toThrow(invalid);
   });
 
   test("is removed with removeTool", async () => {
-    box.setRelease("gone", [await versionOf("gone", "one", 1)], ACME);
-    expect(box.removeTool("gone", ACME)).toBe(true);
+    glovebox.setRelease("gone", [await versionOf("gone", "one", 1)], ACME);
+    expect(glovebox.removeTool("gone", ACME)).toBe(true);
     expect(errorOf(await run("gone")).code).toBe("TOOL_UNAVAILABLE");
   });
 });

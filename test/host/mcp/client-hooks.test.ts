@@ -11,16 +11,16 @@ import {
   type UpstreamServerOptions,
 } from "../../../src/host/mcp/client/mcp-options.ts";
 import { FAILING_CALLBACKS, inOtherRealm, toThenable } from "../../support/failing-callbacks.ts";
-import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { type HttpServer, startScriptedServer } from "../../support/mcp-http.ts";
 
 const HOSTILE = fileURLToPath(new URL("../../support/hostile-mcp-server.ts", import.meta.url));
-let box: Glovebox;
+let glovebox: Glovebox;
 let server: HttpServer;
 const seen: (string | undefined)[] = [];
 
 beforeAll(async () => {
-  box = await makeBox();
+  glovebox = await makeGlovebox();
   server = await startScriptedServer(({ method }, _response, request) => {
     seen.push(request.headers.authorization);
     if (method === "tools/list") return { tools: [{ name: "t", inputSchema: { type: "object" } }] };
@@ -28,15 +28,15 @@ beforeAll(async () => {
   });
 });
 afterEach(async () => {
-  await box.mcp.removeServer("up");
+  await glovebox.mcp.removeServer("up");
   seen.length = 0;
 });
 afterAll(async () => {
-  await box.close();
+  await glovebox.close();
   await server[Symbol.asyncDispose]();
 });
 
-const call = () => box.execute({ id: "c", toolName: "up__t", arguments: {} });
+const call = () => glovebox.execute({ id: "c", toolName: "up__t", arguments: {} });
 const hangs = (): Promise<never> => new Promise(() => {});
 
 /** Return values that are not credentials. */
@@ -68,7 +68,7 @@ describe.for(["headersFor", "authProviderFor"] as const)("%s", (name) => {
       authProvider: { token: async () => "shared" },
       [name]: hook,
     };
-    box.mcp.addServer("up", options as McpHttpServer);
+    glovebox.mcp.addServer("up", options as McpHttpServer);
     expect(errorOf(await call())).toMatchObject({
       code: "TOOL_UNAVAILABLE",
       message: 'No credentials are available for the MCP server "up"',
@@ -80,16 +80,16 @@ describe.for(["headersFor", "authProviderFor"] as const)("%s", (name) => {
 describe("envFor", () => {
   test.for(HOOKS)("that %s prevents the start of the process", async ([, hook]) => {
     const options = { command: process.execPath, args: [HOSTILE, "calls"], connectTimeoutMs: 200, envFor: hook };
-    box.mcp.addServer("up", options as UpstreamServerOptions);
+    glovebox.mcp.addServer("up", options as UpstreamServerOptions);
     expect(errorOf(await call()).message).toBe('No credentials are available for the MCP server "up"');
-    expect(box.mcp.servers().find(({ server: name }) => name === "up")?.connections).toBe(0);
+    expect(glovebox.mcp.servers().find(({ server: name }) => name === "up")?.connections).toBe(0);
   });
 });
 
 test("a promise of another realm is awaited", async () => {
   const headersFor = () =>
     inOtherRealm('Promise.resolve({ authorization: "Bearer mine" })') as Promise<{ authorization: string }>;
-  box.mcp.addServer("up", { url: server.url, headersFor });
+  glovebox.mcp.addServer("up", { url: server.url, headersFor });
   expect(outputOf(await call())).toBe("in");
   expect(new Set(seen)).toEqual(new Set(["Bearer mine"]));
 });
@@ -104,9 +104,9 @@ describe("onElicitation and onSampling", () => {
   test.for(ANSWERS)("that %s does not answer the request", async ([, hook]) => {
     const program = { command: process.execPath, args: [HOSTILE, "calls"], connectTimeoutMs: 120_000 };
     const options = { ...program, onElicitation: hook, onSampling: hook };
-    box.mcp.addServer("up", { ...options, protocol: "legacy" } as UpstreamServerOptions);
+    glovebox.mcp.addServer("up", { ...options, protocol: "legacy" } as UpstreamServerOptions);
     // The server returns the answers that it received, which are errors only.
-    const answers = String(outputOf(await box.execute({ id: "c", toolName: "up__ask", arguments: {} })));
+    const answers = String(outputOf(await glovebox.execute({ id: "c", toolName: "up__ask", arguments: {} })));
     expect(answers).toBe("e: -32603, p: -32602, r: -32601, s: -32603, t: -32602");
   });
 });
@@ -149,7 +149,7 @@ describe("options", () => {
     ["true", true],
     ["null", null],
   ] as const)("that are %s are rejected with their path", ([, value]) => {
-    expect(() => box.mcp.addServer("up", value as never)).toThrow(/^options/);
+    expect(() => glovebox.mcp.addServer("up", value as never)).toThrow(/^options/);
     for (const key of [
       "tools",
       "sandbox",
@@ -167,7 +167,7 @@ describe("options", () => {
       if (["args", "env", "tenants", "roots"].includes(key) && Array.isArray(value)) continue;
       const isHttp = key === "oauth" || key === "headers";
       const options = isHttp ? { url: "https://mcp.example" } : { command: "x" };
-      expect(() => box.mcp.addServer("up", { ...options, [key]: value } as never), key).toThrow(
+      expect(() => glovebox.mcp.addServer("up", { ...options, [key]: value } as never), key).toThrow(
         new RegExp(`^options\\.${key}`),
       );
     }
@@ -176,12 +176,12 @@ describe("options", () => {
   test.for([undefined, null, 7, {}, Promise.resolve("up"), ["up"]] as const)(
     "a name that is %s is rejected",
     async (name) => {
-      expect(() => box.mcp.addServer(name as never, { url: server.url })).toThrow(/^The server's name: /);
-      await expect(box.mcp.removeServer(name as never)).rejects.toThrow(/^The server's name: /);
+      expect(() => glovebox.mcp.addServer(name as never, { url: server.url })).toThrow(/^The server's name: /);
+      await expect(glovebox.mcp.removeServer(name as never)).rejects.toThrow(/^The server's name: /);
     },
   );
 
   test("removing an unknown server returns false", async () => {
-    expect(await box.mcp.removeServer("no-such-server")).toBe(false);
+    expect(await glovebox.mcp.removeServer("no-such-server")).toBe(false);
   });
 });

@@ -7,21 +7,21 @@ import type { CallContext, ToolResult } from "../../../src/host/contract/tool-ca
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
 import { freePort } from "../../support/free-port.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { type Answer, sendResult, startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
 
 const ACME = { tenantId: "acme" };
-let box: Glovebox;
+let glovebox: Glovebox;
 const opened: AsyncDisposable[] = [];
 beforeAll(async () => {
   // A circuit that has opened stays open for as long as a test looks at it.
-  box = await makeBox({ tenancy: "multi", health: { openMs: 300_000 } });
+  glovebox = await makeGlovebox({ tenancy: "multi", health: { openMs: 300_000 } });
 });
 afterEach(async () => {
-  await box.mcp.removeServer("up");
+  await glovebox.mcp.removeServer("up");
   for (const one of opened.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
-afterAll(async () => await box.close());
+afterAll(async () => await glovebox.close());
 
 /** Adds a server, `up`, whose one tool `t` returns the given result. */
 async function open(answer: Answer, options: Partial<McpHttpServer> = {}): Promise<void> {
@@ -30,11 +30,11 @@ async function open(answer: Answer, options: Partial<McpHttpServer> = {}): Promi
     return answer(rpc, response, request);
   });
   opened.push(server);
-  box.mcp.addServer("up", { url: server.url, scope: "global", timeoutMs: 60_000, ...options });
+  glovebox.mcp.addServer("up", { url: server.url, scope: "global", timeoutMs: 60_000, ...options });
 }
 
 const call = (context: CallContext = {}, args: object = {}): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName: "up__t", arguments: args }, { ...ACME, ...context });
+  glovebox.execute({ id: "c1", toolName: "up__t", arguments: args }, { ...ACME, ...context });
 
 const said = (text: string): object => ({ content: [{ type: "text", text }] });
 
@@ -138,12 +138,12 @@ describe("an error of the protocol", () => {
       return undefined;
     });
     opened.push(server);
-    box.mcp.addServer("up", { scope: "global", url: server.url });
+    glovebox.mcp.addServer("up", { scope: "global", url: server.url });
     expect(codeOf(await call())).toBe("PARAM_INVALID");
     isThere = false;
     await pause(1_100);
     expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", message: /no longer has the tool "t"/ });
-    expect(box.router.hasTool("up__t", { tenantId: "acme" })).toBe(false);
+    expect(glovebox.router.hasTool("up__t", { tenantId: "acme" })).toBe(false);
   });
 });
 
@@ -200,7 +200,7 @@ describe("a stream that breaks off", () => {
       },
     });
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-    box.mcp.addServer("up", { scope: "global", url, protocol: "legacy" });
+    glovebox.mcp.addServer("up", { scope: "global", url, protocol: "legacy" });
     expect(outputOf(await call())).toBe("resumed");
   });
 });
@@ -209,32 +209,34 @@ describe("a server that stopped", () => {
   test("and started again is connected by the next call", async () => {
     const first = await startToolServer(await freePort());
     const { port } = new URL(first.url);
-    box.mcp.addServer("up", { scope: "global", url: first.url, timeoutMs: 60_000 });
+    glovebox.mcp.addServer("up", { scope: "global", url: first.url, timeoutMs: 60_000 });
     const echo = (): Promise<ToolResult> =>
-      box.execute({ id: "1", toolName: "up__echo", arguments: { said: "a" } }, ACME);
+      glovebox.execute({ id: "1", toolName: "up__echo", arguments: { said: "a" } }, ACME);
     expect(codeOf(await echo())).toBe("ok");
     const hang = { id: "1", toolName: "up__hang", arguments: { id: "gone" } };
-    const cut = Promise.all(Array.from({ length: 8 }, () => box.execute(hang, ACME)));
+    const cut = Promise.all(Array.from({ length: 8 }, () => glovebox.execute(hang, ACME)));
     const isHeard = (): boolean => first.headers.filter((headers) => headers.get("mcp-name") === "hang").length === 8;
     await expect.poll(isHeard).toBe(true);
     await first[Symbol.asyncDispose]();
     expect(new Set((await cut).map(codeOf))).toEqual(new Set(["TOOL_UNAVAILABLE"]));
-    expect(box.health({ scope: "all" }).find(({ sourceId }) => sourceId === "up")).toMatchObject({ failures: 1 });
+    expect(glovebox.health({ scope: "all" }).find(({ sourceId }) => sourceId === "up")).toMatchObject({ failures: 1 });
     const gone = errorOf(await echo());
     expect(gone).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true });
     expect(gone.message).not.toMatch(/127|ECONN|fetch/);
-    expect(box.health({ scope: "all" }).find(({ sourceId }) => sourceId === "up")).toMatchObject({ failures: 2 });
+    expect(glovebox.health({ scope: "all" }).find(({ sourceId }) => sourceId === "up")).toMatchObject({ failures: 2 });
     opened.push(await startToolServer(Number(port)));
     expect(codeOf(await echo())).toBe("ok");
   });
 
   test("is not contacted for a while after repeated failures", async () => {
-    box.mcp.addServer("up", { scope: "global", url: "http://127.0.0.1:9/", connectTimeoutMs: 500 });
+    glovebox.mcp.addServer("up", { scope: "global", url: "http://127.0.0.1:9/", connectTimeoutMs: 500 });
     const errors = [];
     for (let n = 0; n < 8; n += 1) errors.push(errorOf(await call()));
     expect(errors.every(({ code }) => code === "TOOL_UNAVAILABLE")).toBe(true);
     expect(errors.at(-1)?.details).toHaveProperty("retryAfterMs");
-    expect(box.health({ scope: "all" }).find(({ sourceId }) => sourceId === "up")).toMatchObject({ state: "open" });
+    expect(glovebox.health({ scope: "all" }).find(({ sourceId }) => sourceId === "up")).toMatchObject({
+      state: "open",
+    });
   });
 
   test.for([404, 400] as const)(
@@ -285,16 +287,16 @@ describe("a listing", () => {
     const restarted = { session: "s1", token: "" };
     const rotated = { session: "s", token: "k1" };
     const headersFor = (): { readonly authorization: string } => ({ authorization: rotated.token });
-    box.mcp.addServer("restarted", { scope: "global", url: await startForgetful(restarted), prefix: "" });
-    box.mcp.addServer("rotated", { scope: "global", url: await startForgetful(rotated), prefix: "", headersFor });
+    glovebox.mcp.addServer("restarted", { scope: "global", url: await startForgetful(restarted), prefix: "" });
+    glovebox.mcp.addServer("rotated", { scope: "global", url: await startForgetful(rotated), prefix: "", headersFor });
     const names = async (): Promise<readonly string[]> =>
-      (await box.listTools({ tenantId: "acme" })).map(({ name }) => name);
+      (await glovebox.listTools({ tenantId: "acme" })).map(({ name }) => name);
     expect(await names()).toEqual(["s-k1", "s1-"]);
     restarted.session = "s2";
     rotated.token = "k2";
     await expect.poll(names, { interval: 200 }).toEqual(["s-k2", "s2-"]);
-    expect(box.health({ scope: "all" }).map(({ failures }) => failures)).toEqual([0, 0]);
-    await Promise.all(["restarted", "rotated"].map((name) => box.mcp.removeServer(name)));
+    expect(glovebox.health({ scope: "all" }).map(({ failures }) => failures)).toEqual([0, 0]);
+    await Promise.all(["restarted", "rotated"].map((name) => glovebox.mcp.removeServer(name)));
   });
 });
 
@@ -346,11 +348,11 @@ describe("a request", () => {
     const [a, b] = await Promise.all([call({ tenantId: "a" }), call({ tenantId: "b" })]);
     expect([outputOf(a), outputOf(b)]).toEqual(["Bearer a", "Bearer b"]);
     expect([...seen].sort()).toEqual(["Bearer a", "Bearer b"]);
-    expect(box.mcp.servers().map(({ tenantId, tools }) => [tenantId, tools])).toEqual([
+    expect(glovebox.mcp.servers().map(({ tenantId, tools }) => [tenantId, tools])).toEqual([
       ["a", 1],
       ["b", 1],
     ]);
-    expect(box.router.hasTool("up__t", { tenantId: "c" })).toBe(false);
+    expect(glovebox.router.hasTool("up__t", { tenantId: "c" })).toBe(false);
   });
 
   test("has a token of the tenant's own provider, which is notified when the server rejects one", async () => {

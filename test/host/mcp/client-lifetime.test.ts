@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
 import { RecordingServer } from "../../support/oauth-servers.ts";
 import { treeOf } from "../../support/process-tree.ts";
@@ -41,35 +41,39 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-const call = (box: Glovebox, toolName: string, context: CallContext = {}, args: object = {}): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName, arguments: args }, context);
+const call = (
+  glovebox: Glovebox,
+  toolName: string,
+  context: CallContext = {},
+  args: object = {},
+): Promise<ToolResult> => glovebox.execute({ id: "c1", toolName, arguments: args }, context);
 
-let box: Glovebox;
+let glovebox: Glovebox;
 /** Creates a Glovebox with several tenants. */
 let multi: Glovebox;
 beforeAll(async () => {
-  box = await makeBox();
-  multi = await makeBox({ tenancy: "multi" });
+  glovebox = await makeGlovebox();
+  multi = await makeGlovebox({ tenancy: "multi" });
 });
 afterAll(async () => {
-  await box.close();
+  await glovebox.close();
   await multi.close();
 });
 
 /** Adds a server called `up` to the shared Glovebox, until it is disposed. */
-function withServer(options: UpstreamServerOptions, host = box): AsyncDisposable {
+function withServer(options: UpstreamServerOptions, host = glovebox): AsyncDisposable {
   host.mcp.addServer("up", options);
   return { [Symbol.asyncDispose]: async () => void (await host.mcp.removeServer("up")) };
 }
 
-describe("box.close()", () => {
+describe("glovebox.close()", () => {
   test.concurrent.for(["deaf", "loop"])("ends a server that ignores signals: %s", async (how, { expect }) => {
-    const box = await makeBox({ mcp: { servers: { up: stubborn(how) } } });
-    const running = how === "loop" ? call(box, "up__t") : undefined;
-    if (how === "deaf") expect(codeOf(await call(box, "up__t"))).toBe("ok");
-    await expect.poll(() => box.mcp.servers()[0]?.pid).toBeTypeOf("number");
-    const pid = box.mcp.servers()[0]?.pid ?? 0;
-    await box.close();
+    const glovebox = await makeGlovebox({ mcp: { servers: { up: stubborn(how) } } });
+    const running = how === "loop" ? call(glovebox, "up__t") : undefined;
+    if (how === "deaf") expect(codeOf(await call(glovebox, "up__t"))).toBe("ok");
+    await expect.poll(() => glovebox.mcp.servers()[0]?.pid).toBeTypeOf("number");
+    const pid = glovebox.mcp.servers()[0]?.pid ?? 0;
+    await glovebox.close();
     // It does not wait for a server for longer than 3 s.
     await expect.poll(() => isAlive(pid)).toBe(false);
     if (running !== undefined) expect(codeOf(await running)).toBe("CANCELLED");
@@ -78,13 +82,15 @@ describe("box.close()", () => {
   test.concurrent("ends a server that is still connecting, and later calls fail with a clear error", async ({
     expect,
   }) => {
-    const box = await makeBox({ mcp: { servers: { up: { ...stubborn("mute"), connectTimeoutMs: 60_000 } } } });
-    const running = call(box, "up__t");
-    await expect.poll(() => box.mcp.servers()[0]?.state).toBe("connecting");
-    await box.close();
+    const glovebox = await makeGlovebox({
+      mcp: { servers: { up: { ...stubborn("mute"), connectTimeoutMs: 60_000 } } },
+    });
+    const running = call(glovebox, "up__t");
+    await expect.poll(() => glovebox.mcp.servers()[0]?.state).toBe("connecting");
+    await glovebox.close();
     expect(codeOf(await running)).toBe("CANCELLED");
-    expect(codeOf(await call(box, "up__t"))).toBe("TOOL_UNAVAILABLE");
-    expect(() => box.mcp.addServer("late", tools)).toThrow(/closed/);
+    expect(codeOf(await call(glovebox, "up__t"))).toBe("TOOL_UNAVAILABLE");
+    expect(() => glovebox.mcp.addServer("late", tools)).toThrow(/closed/);
   });
 });
 
@@ -104,7 +110,7 @@ describe("an HTTP session", () => {
       return { jsonrpc: "2.0", id: rpc.id, result: RESULTS[rpc.method ?? ""] ?? {} };
     });
     const up = withServer({ url: `${server.origin}/mcp`, protocol: "legacy" });
-    expect(codeOf(await call(box, "up__t"))).toBe("ok");
+    expect(codeOf(await call(glovebox, "up__t"))).toBe("ok");
     await expect.poll(() => [...open]).toEqual(["GET"]);
     await up[Symbol.asyncDispose]();
     expect(server.paths).toContain("DELETE /mcp");
@@ -115,18 +121,18 @@ describe("an HTTP session", () => {
 describe("a connection", () => {
   test("to a program that exits on server/discover uses the older protocol", async () => {
     await using _up = withServer(stubborn("quit"));
-    expect(codeOf(await call(box, "up__t"))).toBe("ok");
-    expect(box.mcp.servers()[0]).toMatchObject({ protocolVersion: "2025-06-18", connections: 1 });
+    expect(codeOf(await call(glovebox, "up__t"))).toBe("ok");
+    expect(glovebox.mcp.servers()[0]).toMatchObject({ protocolVersion: "2025-06-18", connections: 1 });
   });
 
   test("to a program without the required protocol fails, with an error about connecting", async () => {
     await using _up = withServer({ ...stubborn("old"), protocol: "2026-07-28" });
-    expect(errorOf(await call(box, "up__t")).message).toBe('The MCP server "up" could not be connected');
+    expect(errorOf(await call(glovebox, "up__t")).message).toBe('The MCP server "up" could not be connected');
   });
 
   test("that takes too long fails, and its program is killed", async () => {
     await using _up = withServer({ ...stubborn("mute"), connectTimeoutMs: 700 });
-    const error = errorOf(await call(box, "up__t", { timeoutMs: 120_000 }));
+    const error = errorOf(await call(glovebox, "up__t", { timeoutMs: 120_000 }));
     expect(error).toMatchObject({
       code: "TOOL_UNAVAILABLE",
       message: 'The MCP server "up" could not be connected within 700 ms (connectTimeoutMs)',
@@ -135,9 +141,9 @@ describe("a connection", () => {
 
   test("is awaited only until the call's timeout, and continues for the next call", async () => {
     await using _up = withServer(tools);
-    expect(codeOf(await call(box, "up__pid", { timeoutMs: 1 }))).toBe("TOOL_TIMEOUT");
-    expect(codeOf(await call(box, "up__pid"))).toBe("ok");
-    expect(box.mcp.servers()[0]).toMatchObject({ connections: 1 });
+    expect(codeOf(await call(glovebox, "up__pid", { timeoutMs: 1 }))).toBe("TOOL_TIMEOUT");
+    expect(codeOf(await call(glovebox, "up__pid"))).toBe("ok");
+    expect(glovebox.mcp.servers()[0]).toMatchObject({ connections: 1 });
   });
 
   test("is shared by concurrent calls", async () => {
@@ -170,45 +176,45 @@ describe("a connection", () => {
   });
 
   test("that is lost repeatedly is reopened with growing delays", async () => {
-    await using box = await makeBox({ health: false, mcp: { servers: { up: tools } } });
-    for (let n = 0; n < 3; n += 1) expect(codeOf(await call(box, "up__die"))).toBe("TOOL_UNAVAILABLE");
-    const [status] = box.mcp.servers();
+    await using glovebox = await makeGlovebox({ health: false, mcp: { servers: { up: tools } } });
+    for (let n = 0; n < 3; n += 1) expect(codeOf(await call(glovebox, "up__die"))).toBe("TOOL_UNAVAILABLE");
+    const [status] = glovebox.mcp.servers();
     expect(status).toMatchObject({ failures: 3, connections: 3, lastError: { message: "The connection was lost" } });
     expect(status?.state).toBe("waiting");
     // A short delay is awaited.
-    expect(codeOf(await call(box, "up__pid"))).toBe("ok");
+    expect(codeOf(await call(glovebox, "up__pid"))).toBe("ok");
     // A successful call resets the count of failures.
-    expect(box.mcp.servers()[0]).toMatchObject({ state: "connected", failures: 0 });
-    expect(box.health()).toMatchObject([{ sourceId: "up", state: "closed" }]);
+    expect(glovebox.mcp.servers()[0]).toMatchObject({ state: "connected", failures: 0 });
+    expect(glovebox.health()).toMatchObject([{ sourceId: "up", state: "closed" }]);
   });
 
   test("to a program that no longer answers is replaced, without effect on other servers", async () => {
     await using _up = withServer({ ...tools, timeoutMs: 7_000 });
-    box.mcp.addServer("other", tools);
-    const other = outputOf(await call(box, "other__pid"));
-    expect(codeOf(await call(box, "up__pid"))).toBe("ok");
-    const up = () => box.mcp.servers().find(({ server }) => server === "up");
+    glovebox.mcp.addServer("other", tools);
+    const other = outputOf(await call(glovebox, "other__pid"));
+    expect(codeOf(await call(glovebox, "up__pid"))).toBe("ok");
+    const up = () => glovebox.mcp.servers().find(({ server }) => server === "up");
     // The program itself, which is a descendant of the wrapper.
     const deaf = treeOf(up()?.pid ?? 0).at(-1) ?? 0;
     process.kill(deaf, "SIGSTOP");
-    for (let n = 0; n < 2; n += 1) expect(codeOf(await call(box, "up__pid"))).toBe("TOOL_TIMEOUT");
-    expect(codeOf(await call(box, "up__pid", { timeoutMs: 120_000 }))).toBe("ok");
+    for (let n = 0; n < 2; n += 1) expect(codeOf(await call(glovebox, "up__pid"))).toBe("TOOL_TIMEOUT");
+    expect(codeOf(await call(glovebox, "up__pid", { timeoutMs: 120_000 }))).toBe("ok");
     expect(up()).toMatchObject({ connections: 2, state: "connected" });
     await expect.poll(() => isAlive(deaf)).toBe(false);
-    expect(outputOf(await call(box, "other__pid"))).toBe(other);
-    await box.mcp.removeServer("other");
+    expect(outputOf(await call(glovebox, "other__pid"))).toBe(other);
+    await glovebox.mcp.removeServer("other");
   });
 
   test("to a program that is slow but sends messages is kept", async () => {
     await using _up = withServer({ ...tools, timeoutMs: 7_000 });
-    const pid = outputOf(await call(box, "up__pid"));
-    const { connections } = box.mcp.servers()[0] ?? {};
+    const pid = outputOf(await call(glovebox, "up__pid"));
+    const { connections } = glovebox.mcp.servers()[0] ?? {};
     for (let n = 0; n < 2; n += 1) {
-      const slow = call(box, "up__hang", {}, { id: "slow" });
-      expect(outputOf(await call(box, "up__pid"))).toBe(pid);
+      const slow = call(glovebox, "up__hang", {}, { id: "slow" });
+      expect(outputOf(await call(glovebox, "up__pid"))).toBe(pid);
       expect(codeOf(await slow)).toBe("TOOL_TIMEOUT");
     }
-    expect(box.mcp.servers()[0]).toMatchObject({ connections });
+    expect(glovebox.mcp.servers()[0]).toMatchObject({ connections });
   });
 
   test("whose calls keep failing opens its circuit", async () => {
@@ -217,9 +223,14 @@ describe("a connection", () => {
       if (method === "tools/call") response.destroy();
       return undefined;
     });
-    await using box = await makeBox({ health: { failures: 2 }, mcp: { servers: { up: { url: server.url } } } });
-    for (let n = 0; n < 3; n += 1) expect(codeOf(await call(box, "up__t"))).toBe("TOOL_UNAVAILABLE");
-    expect(box.health()).toMatchObject([{ sourceId: "up", source: "mcp", state: "open", failures: 2, rejected: 1 }]);
+    await using glovebox = await makeGlovebox({
+      health: { failures: 2 },
+      mcp: { servers: { up: { url: server.url } } },
+    });
+    for (let n = 0; n < 3; n += 1) expect(codeOf(await call(glovebox, "up__t"))).toBe("TOOL_UNAVAILABLE");
+    expect(glovebox.health()).toMatchObject([
+      { sourceId: "up", source: "mcp", state: "open", failures: 2, rejected: 1 },
+    ]);
   });
 });
 
@@ -228,9 +239,12 @@ describe("traceparent", () => {
     const spans = new InMemorySpanExporter();
     const tracerProvider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter: spans })] });
     await using server = await startToolServer();
-    await using box = await makeBox({ telemetry: { tracerProvider }, mcp: { servers: { up: { url: server.url } } } });
+    await using glovebox = await makeGlovebox({
+      telemetry: { tracerProvider },
+      mcp: { servers: { up: { url: server.url } } },
+    });
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    expect(codeOf(await call(box, "up__echo", { traceparent }, { said: "a" }))).toBe("ok");
+    expect(codeOf(await call(glovebox, "up__echo", { traceparent }, { said: "a" }))).toBe("ok");
     const [span] = spans.getFinishedSpans().filter(({ name }) => name === "execute_tool up__echo");
     const { traceId, spanId } = span?.spanContext() ?? {};
     expect(traceId).toBe("0af7651916cd43dd8448eb211c80319c");
@@ -241,7 +255,7 @@ describe("traceparent", () => {
     await using server = await startToolServer();
     await using _up = withServer({ url: server.url });
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    expect(codeOf(await call(box, "up__echo", { traceparent }, { said: "a" }))).toBe("ok");
+    expect(codeOf(await call(glovebox, "up__echo", { traceparent }, { said: "a" }))).toBe("ok");
     expect(server.events.metas.at(-1)).not.toHaveProperty("traceparent");
   });
 });
@@ -264,9 +278,11 @@ describe("a request of a server", () => {
     };
     await using _up = withServer({ ...tools, timeoutMs: 8_000, onElicitation });
     const client: CallContext["client"] = { elicit: async () => ({ action: "accept", content: { name: "Ada" } }) };
-    await box.listTools();
-    expect(outputOf(await call(box, "up__ask", { client, timeoutMs: 8_500 }))).toBe('accept {"name":"Ada","tea":true}');
-    expect(outputOf(await call(box, "up__ask", { timeoutMs: 8_500 }))).toBe("decline undefined");
+    await glovebox.listTools();
+    expect(outputOf(await call(glovebox, "up__ask", { client, timeoutMs: 8_500 }))).toBe(
+      'accept {"name":"Ada","tea":true}',
+    );
+    expect(outputOf(await call(glovebox, "up__ask", { timeoutMs: 8_500 }))).toBe("decline undefined");
   });
 
   test("is answered with an error if the hook fails", async () => {
@@ -274,7 +290,7 @@ describe("a request of a server", () => {
       throw new Error("a secret of the host's");
     };
     await using _up = withServer({ ...tools, protocol: "legacy", onElicitation });
-    const error = errorOf(await call(box, "up__ask"));
+    const error = errorOf(await call(glovebox, "up__ask"));
     expect(error.code).toBe("TOOL_FAILED");
     expect(JSON.stringify(error)).not.toMatch(/secret/);
   });

@@ -3,18 +3,18 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
 import type { McpServerStatus } from "../../../src/host/mcp/client/upstream-server.ts";
-import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { type Answer, type RpcRequest, startScriptedServer, startToolServer } from "../../support/mcp-http.ts";
 import { withMoreTime } from "../../support/more-time.ts";
 
 const inputSchema = { type: "object" };
 const tool = (name: unknown): object => ({ name, inputSchema });
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox();
+  glovebox = await makeGlovebox();
 });
-afterAll(async () => await box.close());
+afterAll(async () => await glovebox.close());
 
 /** Lists the tools of a server with the given answers. Returns the tool names and the server's status. */
 async function listed(
@@ -28,14 +28,14 @@ async function listed(
     return list(params);
   };
   await using server = await startScriptedServer(answer);
-  box.mcp.addServer("up", { url: server.url, prefix: "", ...options });
+  glovebox.mcp.addServer("up", { url: server.url, prefix: "", ...options });
   try {
-    const names = (await box.listTools()).map(({ name }) => name);
-    const [status] = box.mcp.servers();
+    const names = (await glovebox.listTools()).map(({ name }) => name);
+    const [status] = glovebox.mcp.servers();
     if (status === undefined) throw new Error("Expected one server");
     return { names, status, requests };
   } finally {
-    await box.mcp.removeServer("up");
+    await glovebox.mcp.removeServer("up");
   }
 }
 
@@ -109,12 +109,12 @@ describe("a listing", () => {
     await using server = await startScriptedServer(answer);
     // The connection is open when the time is over.
     await withMoreTime(300, async (connectTimeoutMs) => {
-      box.mcp.addServer("slow", { url: server.url, connectTimeoutMs });
+      glovebox.mcp.addServer("slow", { url: server.url, connectTimeoutMs });
       try {
-        expect(await box.listTools()).toEqual([]);
-        expect(box.mcp.servers()[0]?.lastError?.message).toMatch(/did not list its tools in time/);
+        expect(await glovebox.listTools()).toEqual([]);
+        expect(glovebox.mcp.servers()[0]?.lastError?.message).toMatch(/did not list its tools in time/);
       } finally {
-        await box.mcp.removeServer("slow");
+        await glovebox.mcp.removeServer("slow");
       }
     });
   });
@@ -130,11 +130,11 @@ describe("a listing", () => {
     };
     await using long = await startScriptedServer(listing("long", 3_600_000));
     await using short = await startScriptedServer(listing("short", 400));
-    box.mcp.addServer("long", { url: long.url, prefix: "" });
-    box.mcp.addServer("short", { url: short.url, prefix: "" });
+    glovebox.mcp.addServer("long", { url: long.url, prefix: "" });
+    glovebox.mcp.addServer("short", { url: short.url, prefix: "" });
     /** The number of the short listing. */
     const numberOf = async (): Promise<number> => {
-      const names = (await box.listTools()).map(({ name }) => name).sort();
+      const names = (await glovebox.listTools()).map(({ name }) => name).sort();
       expect(names).toEqual(["long1", expect.stringMatching(/^short\d+$/)]);
       return Number(names[1]?.slice("short".length));
     };
@@ -142,14 +142,14 @@ describe("a listing", () => {
       await expect.poll(numberOf, { interval: 100 }).toBeGreaterThan(last);
       last = await numberOf();
     }
-    await box.mcp.removeServer("long");
-    await box.mcp.removeServer("short");
+    await glovebox.mcp.removeServer("long");
+    await glovebox.mcp.removeServer("short");
   });
 
   test("is repeated when the server reports a change", async () => {
     await using server = await startToolServer();
-    box.mcp.addServer("up", { url: server.url });
-    expect(outputOf(await box.execute({ id: "1", toolName: "up__echo", arguments: { said: "a" } }))).toBe("a");
+    glovebox.mcp.addServer("up", { url: server.url });
+    expect(outputOf(await glovebox.execute({ id: "1", toolName: "up__echo", arguments: { said: "a" } }))).toBe("a");
     const listings = (): number =>
       server.headers.filter((headers) => headers.get("mcp-method") === "tools/list").length;
     const listens = (): number =>
@@ -166,17 +166,17 @@ describe("a listing", () => {
         { interval: 200 },
       )
       .toBeGreaterThan(before);
-    await box.mcp.removeServer("up");
+    await glovebox.mcp.removeServer("up");
   });
 });
 
 describe("a tool name", () => {
   test("that another tool already has stays with that tool", async () => {
-    box.router.register("t1", {}, () => "ours");
+    glovebox.router.register("t1", {}, () => "ours");
     const { status } = await listed(() => ({ tools: [tool("t1"), tool("t2")] }));
     expect(status.tools).toBe(1);
     expect(status.omittedTools).toEqual([{ toolName: "t1", problem: expect.stringMatching(/taken by a global tool/) }]);
-    expect(outputOf(await box.execute({ id: "1", toolName: "t1" }))).toBe("ours");
-    expect(codeOf(await box.execute({ id: "1", toolName: "t2" }))).toBe("TOOL_UNAVAILABLE");
+    expect(outputOf(await glovebox.execute({ id: "1", toolName: "t1" }))).toBe("ours");
+    expect(codeOf(await glovebox.execute({ id: "1", toolName: "t2" }))).toBe("TOOL_UNAVAILABLE");
   });
 });

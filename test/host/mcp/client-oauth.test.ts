@@ -7,7 +7,7 @@ import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts"
 import { createOAuthFetch } from "../../../src/host/mcp/client/oauth/oauth-fetch.ts";
 import { McpOAuthSchema } from "../../../src/host/mcp/client/oauth/oauth-options.ts";
 import { OAuthPolicy } from "../../../src/host/mcp/client/oauth/oauth-policy.ts";
-import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import {
   type Answers,
   issuerMetadata,
@@ -16,14 +16,14 @@ import {
   RecordingServer,
 } from "../../support/oauth-servers.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let server: RecordingServer;
 let issuer: RecordingServer;
 let bystander: RecordingServer;
 let provider: KeepingProvider;
 
 beforeAll(async () => {
-  box = await makeBox();
+  glovebox = await makeGlovebox();
 });
 beforeEach(async () => {
   [server, issuer, bystander] = await Promise.all([
@@ -35,10 +35,10 @@ beforeEach(async () => {
   provider = new KeepingProvider();
 });
 afterEach(async () => {
-  await box.mcp.removeServer("up");
+  await glovebox.mcp.removeServer("up");
   await Promise.all([server, issuer, bystander].map((each) => each[Symbol.asyncDispose]()));
 });
-afterAll(async () => await box.close());
+afterAll(async () => await glovebox.close());
 
 /** An authorization server. A refresh returns a token that the upstream server accepts. */
 function issues(origin: string, metadata: object = issuerMetadata(origin)): Answers {
@@ -59,9 +59,9 @@ const openIdMetadata = (origin: string): object => ({
 
 function add(oauth: McpHttpServer["oauth"] = {}, more: Partial<McpHttpServer> = {}): void {
   const options = { protocol: "legacy", timeoutMs: 60_000, authProvider: provider, oauth, ...more } as const;
-  box.mcp.addServer("up", { url: `${server.origin}/mcp`, ...options });
+  glovebox.mcp.addServer("up", { url: `${server.origin}/mcp`, ...options });
 }
-const call = (): Promise<ToolResult> => box.execute({ id: "c", toolName: "up__t", arguments: {} });
+const call = (): Promise<ToolResult> => glovebox.execute({ id: "c", toolName: "up__t", arguments: {} });
 const metadataOf = (one: RecordingServer): string => `${one.origin}/metadata`;
 
 describe("discovery", () => {
@@ -114,7 +114,7 @@ describe("discovery", () => {
     add();
     const { message } = errorOf(await call());
     expect(message).toContain(`The authorization server is at ${bystander.origin}, which the host does not allow`);
-    await box.mcp.removeServer("up");
+    await glovebox.mcp.removeServer("up");
     add({ issuers: [issuer.origin] });
     expect(errorOf(await call()).message).toContain("it is not in oauth.issuers");
     expect(bystander.requests).toEqual([]);
@@ -131,7 +131,7 @@ describe("discovery", () => {
       expect(errorOf(await call()).message).toContain(`${endpoint} is at ${bystander.origin}`);
       expect(bystander.requests).toEqual([]);
       expect(provider.pages).toEqual([]);
-      await box.mcp.removeServer("up");
+      await glovebox.mcp.removeServer("up");
       add({ issuers: [issuer.origin], endpointOrigins: [bystander.origin] });
       await call();
       expect(issuer.paths).toContain("GET /.well-known/oauth-authorization-server");

@@ -9,7 +9,7 @@ import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const FORM = `{ type: "object", required: ["size"],
   properties: { size: { type: "integer" }, color: { type: "string", default: "red" } } }`;
@@ -33,13 +33,13 @@ let runs: Runs;
 let handler: McpHandler;
 let server: ReturnType<typeof serve>;
 let url: string;
-let box: Glovebox;
+let glovebox: Glovebox;
 const asked: unknown[] = [];
 /** Methods of the requests to the upstream server. */
 const methods: string[] = [];
 
 beforeAll(async () => {
-  upstream = await makeBox();
+  upstream = await makeGlovebox();
   for (const [name, source] of Object.entries(TOOLS)) {
     const grant = ["elicit", "waitFor"].filter((one) => source.includes(`${one}: true`));
     await upstream.addTool({ name, source }, { grant });
@@ -53,7 +53,7 @@ beforeAll(async () => {
   };
   server = serve({ fetch, port: 0, hostname: "127.0.0.1" }, resolve);
   url = `http://127.0.0.1:${(await promise).port}/mcp`;
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     mcp: {
       servers: {
         s: {
@@ -75,7 +75,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await box.close();
+  await glovebox.close();
   await handler.close();
   await runs.close();
   (server as unknown as { closeAllConnections(): void }).closeAllConnections();
@@ -86,7 +86,7 @@ afterAll(async () => {
 let calls = 0;
 function call(toolName: string, args: JsonValue = {}, context?: CallContext): Promise<ToolResult> {
   calls += 1;
-  return box.execute({ id: `c${calls}`, toolName, arguments: args }, context);
+  return glovebox.execute({ id: `c${calls}`, toolName, arguments: args }, context);
 }
 const statesOf = async (toolName: string): Promise<string[]> =>
   (await runs.list()).filter((run) => run.toolName === toolName).map(({ state }) => state);

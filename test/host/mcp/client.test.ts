@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CallContext, ToolCall, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { startToolServer, type ToolHttpServer } from "../../support/mcp-http.ts";
 
 const SCRIPT = fileURLToPath(new URL("../../support/mcp-server-script.ts", import.meta.url));
@@ -23,13 +23,13 @@ const common: Partial<UpstreamServerOptions> = {
 };
 
 let http: ToolHttpServer;
-let box: Glovebox;
+let glovebox: Glovebox;
 const errors: unknown[] = [];
 
 beforeAll(async () => {
   http = await startToolServer();
   const url = http.url;
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     tenancy: "multi",
     onError: (error) => errors.push(error),
     mcp: {
@@ -53,7 +53,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await box.close();
+  await glovebox.close();
   await http[Symbol.asyncDispose]();
 });
 
@@ -66,25 +66,25 @@ async function call(
   context: CallContext = {},
 ): Promise<ToolResult> {
   calls += 1;
-  return await box.execute({ id: `call-${calls}`, toolName, arguments: input }, { tenantId: "zeta", ...context });
+  return await glovebox.execute({ id: `call-${calls}`, toolName, arguments: input }, { tenantId: "zeta", ...context });
 }
 
 /** Process id in the namespace of the host. In its own namespace the process has another id. */
 const pidOfServer = (name: string): number =>
-  box.mcp.servers().find(({ server }) => server === name)?.pid ?? Number.NaN;
+  glovebox.mcp.servers().find(({ server }) => server === name)?.pid ?? Number.NaN;
 
 describe("createGlovebox({ mcp })", () => {
   test("starts no server before it is needed", () => {
-    expect(box.mcp.servers().map(({ state }) => state)).toEqual(Array.from({ length: 8 }, () => "idle"));
-    expect(box.router.getRegisteredTools({ tenantId: "zeta" })).toEqual([]);
-    expect(box.health({ scope: "all" }).map(({ sourceId, source, state }) => [sourceId, source, state])).toContainEqual(
-      ["http-new", "mcp", "closed"],
-    );
+    expect(glovebox.mcp.servers().map(({ state }) => state)).toEqual(Array.from({ length: 8 }, () => "idle"));
+    expect(glovebox.router.getRegisteredTools({ tenantId: "zeta" })).toEqual([]);
+    expect(
+      glovebox.health({ scope: "all" }).map(({ sourceId, source, state }) => [sourceId, source, state]),
+    ).toContainEqual(["http-new", "mcp", "closed"]);
   });
 
   test.for(ALL)("calls a tool that was not listed before: %s", async (server) => {
     expect(outputOf(await call(`${server}__echo`, { said: "hello" }))).toBe("hello");
-    const [status] = box.mcp.servers().filter((each) => each.server === server);
+    const [status] = glovebox.mcp.servers().filter((each) => each.server === server);
     expect(status).toMatchObject({
       state: "connected",
       protocolVersion: server.endsWith("new") ? "2026-07-28" : "2025-11-25",
@@ -95,13 +95,13 @@ describe("createGlovebox({ mcp })", () => {
   });
 
   test("does not start the other servers", () => {
-    const states = box.mcp.servers().map(({ server, state }) => [server, state]);
+    const states = glovebox.mcp.servers().map(({ server, state }) => [server, state]);
     expect(states).toContainEqual(["quiet", "idle"]);
     expect(states).toContainEqual(["gone", "idle"]);
   });
 
   test("lists the tools of all servers that answer, with their definitions and origin", async () => {
-    const tools = await box.listTools({ tenantId: "zeta" });
+    const tools = await glovebox.listTools({ tenantId: "zeta" });
     expect(tools.filter(({ name }) => name.startsWith("q.")).map(({ name }) => name)).toEqual([
       "q.ask",
       "q.echo",
@@ -114,7 +114,7 @@ describe("createGlovebox({ mcp })", () => {
       origin: { server: "http-new", toolName: "echo", isTrusted: false },
     });
     expect(tools.some(({ name }) => name === "echo" || name.startsWith("gone"))).toBe(false);
-    expect(box.mcp.servers().find(({ server }) => server === "gone")?.lastError?.message).toBe(
+    expect(glovebox.mcp.servers().find(({ server }) => server === "gone")?.lastError?.message).toBe(
       'The MCP server "gone" could not be started: The command is not an executable file',
     );
   });
@@ -122,13 +122,13 @@ describe("createGlovebox({ mcp })", () => {
   test("offers a server's tools to its tenants only", async () => {
     expect(outputOf(await call("echo", { said: "mine" }, { tenantId: "acme" }))).toBe("mine");
     expect(codeOf(await call("echo", { said: "mine" }, { tenantId: "other" }))).toBe("TOOL_UNAVAILABLE");
-    expect((await box.listTools({ tenantId: "acme" })).some(({ name }) => name === "echo")).toBe(true);
-    expect((await box.listTools({ tenantId: "other" })).some(({ name }) => name === "echo")).toBe(false);
-    expect(box.health({ tenantId: "other" }).map(({ sourceId }) => sourceId)).not.toContain("private");
+    expect((await glovebox.listTools({ tenantId: "acme" })).some(({ name }) => name === "echo")).toBe(true);
+    expect((await glovebox.listTools({ tenantId: "other" })).some(({ name }) => name === "echo")).toBe(false);
+    expect(glovebox.health({ tenantId: "other" }).map(({ sourceId }) => sourceId)).not.toContain("private");
   });
 
   test("gives a program only the configured environment", async () => {
-    const own = await makeBox({
+    const own = await makeGlovebox({
       mcp: { servers: { s: { ...script, env: ["GLOVEBOX_TEST_LET_THROUGH"], envFor: () => ({ MORE: "1" }) } } },
     });
     process.env.GLOVEBOX_TEST_LET_THROUGH = "yes";
@@ -251,7 +251,7 @@ describe("a call of an upstream tool", () => {
     const error = errorOf(await call("gone__anything"));
     expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true, details: { server: "gone" } });
     expect(error.message).not.toMatch(/such-program/);
-    expect(box.health({ scope: "all" }).find(({ sourceId }) => sourceId === "gone")?.failures).toBeGreaterThan(0);
+    expect(glovebox.health({ scope: "all" }).find(({ sourceId }) => sourceId === "gone")?.failures).toBeGreaterThan(0);
   });
 });
 
@@ -280,7 +280,7 @@ describe("a server that exits during a call", () => {
     const bystander = call("stdio-old__steps", { steps: 3, everyMs: 200 });
     // More calls than the circuit allows to fail, but they count as one failure.
     const hanging = Array.from({ length: 8 }, () => call("stdio-new__hang", { id: "killed" }));
-    const states = () => box.listCalls({ scope: "all" }).map(({ toolName, state }) => `${toolName} ${state}`);
+    const states = () => glovebox.listCalls({ scope: "all" }).map(({ toolName, state }) => `${toolName} ${state}`);
     await expect.poll(states).toEqual(expect.arrayContaining(Array(8).fill("stdio-new__hang running")));
     // The server has received them when it answers a later request.
     expect(outputOf(await call("stdio-new__echo", { said: "after them" }))).toBe("after them");
@@ -289,7 +289,7 @@ describe("a server that exits during a call", () => {
       expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true, details: { server: "stdio-new" } });
       expect(error.message).toBe('The MCP server "stdio-new" disconnected while "hang" ran');
     }
-    expect(box.health({ scope: "all" }).find(({ sourceId }) => sourceId === "stdio-new")).toMatchObject({
+    expect(glovebox.health({ scope: "all" }).find(({ sourceId }) => sourceId === "stdio-new")).toMatchObject({
       failures: 1,
     });
     const after = await pidOf("stdio-new");
@@ -304,38 +304,38 @@ describe("a server that exits during a call", () => {
   });
 });
 
-describe("box.mcp", () => {
+describe("glovebox.mcp", () => {
   test("adds a server and removes it with its tools and its process", async () => {
-    box.mcp.addServer("late", { ...script, scope: "global", prefix: "late-" });
-    expect(() => box.mcp.addServer("late", { ...script, scope: "global" })).toThrow(/already/);
+    glovebox.mcp.addServer("late", { ...script, scope: "global", prefix: "late-" });
+    expect(() => glovebox.mcp.addServer("late", { ...script, scope: "global" })).toThrow(/already/);
     await call("late-pid");
     const pid = pidOfServer("late");
     const hanging = call("late-hang", { id: "removed" });
-    await expect.poll(() => box.mcp.servers().find(({ server }) => server === "late")?.state).toBe("connected");
-    expect(await box.mcp.removeServer("late")).toBe(true);
-    expect(await box.mcp.removeServer("late")).toBe(false);
+    await expect.poll(() => glovebox.mcp.servers().find(({ server }) => server === "late")?.state).toBe("connected");
+    expect(await glovebox.mcp.removeServer("late")).toBe(true);
+    expect(await glovebox.mcp.removeServer("late")).toBe(false);
     expect(codeOf(await hanging)).toBe("CANCELLED");
     expect(() => process.kill(pid, 0)).toThrow(/ESRCH/);
     expect(codeOf(await call("late-pid"))).toBe("TOOL_UNAVAILABLE");
-    expect(box.health({ scope: "all" }).map(({ sourceId }) => sourceId)).not.toContain("late");
+    expect(glovebox.health({ scope: "all" }).map(({ sourceId }) => sourceId)).not.toContain("late");
   });
 
   test("removes a server that is still connecting, and fails the waiting call", async () => {
-    box.mcp.addServer("late", { command: "sh", args: ["-c", "while read -r line; do :; done"], scope: "global" });
+    glovebox.mcp.addServer("late", { command: "sh", args: ["-c", "while read -r line; do :; done"], scope: "global" });
     const early = call("late__pid");
-    await expect.poll(() => box.mcp.servers().find(({ server }) => server === "late")?.state).toBe("connecting");
-    await box.mcp.removeServer("late");
+    await expect.poll(() => glovebox.mcp.servers().find(({ server }) => server === "late")?.state).toBe("connecting");
+    await glovebox.mcp.removeServer("late");
     expect(errorOf(await early).message).toBe('The MCP server "late" was removed');
   });
 
   test("rejects invalid options and names them", () => {
-    expect(() => box.mcp.addServer("bad name", script)).toThrow(
+    expect(() => glovebox.mcp.addServer("bad name", script)).toThrow(
       /^The server's name: Expected 1 to 64 characters out of A-Z/,
     );
-    expect(() => box.mcp.addServer("bad", { command: "x", timeout: 5 } as never)).toThrow(
+    expect(() => glovebox.mcp.addServer("bad", { command: "x", timeout: 5 } as never)).toThrow(
       /^options\.timeout: Unknown option\. Did you mean "timeoutMs"\?/,
     );
-    expect(() => box.mcp.addServer("bad", { url: "ftp://example.com" })).toThrow(/http: or https:/);
-    expect(() => box.mcp.addServer("bad", {} as never)).toThrow(/command/);
+    expect(() => glovebox.mcp.addServer("bad", { url: "ftp://example.com" })).toThrow(/http: or https:/);
+    expect(() => glovebox.mcp.addServer("bad", {} as never)).toThrow(/command/);
   });
 });

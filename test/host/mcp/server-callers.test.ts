@@ -5,7 +5,7 @@ import type { McpHost } from "../../../src/host/mcp/server/call-tool.ts";
 import { type AuthenticatedCaller, ownerOf, principalOf } from "../../../src/host/mcp/server/caller.ts";
 import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/handler.ts";
 import type { McpHandlerOptions } from "../../../src/host/mcp/server/options.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 import {
   initializeRequest,
   legacyRequest,
@@ -15,11 +15,11 @@ import {
   type RawRequest,
 } from "../../support/mcp-raw-client.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox();
+  glovebox = await makeGlovebox();
 });
-afterAll(async () => await box.close());
+afterAll(async () => await glovebox.close());
 
 const caller = (fields: Partial<AuthenticatedCaller>): AuthenticatedCaller => ({
   scopes: [],
@@ -33,7 +33,7 @@ const authenticate = async ({ headers }: Request) => caller(JSON.parse(headers.g
 const as = (fields: Partial<AuthenticatedCaller>) => ({ "x-caller": JSON.stringify(fields) });
 
 function handlerOf(options: McpHandlerOptions): McpHandler {
-  const handler = createMcpHandler(box, options);
+  const handler = createMcpHandler(glovebox, options);
   onTestFinished(() => handler.close());
   return handler;
 }
@@ -80,11 +80,11 @@ describe("requests of a session of 2025", () => {
   test("are rejected with 400 while another one with the same id runs", async () => {
     const { promise: finished, resolve: finish } = Promise.withResolvers<string>();
     let running = 0;
-    box.router.register("held", {}, async () => {
+    glovebox.router.register("held", {}, async () => {
       running += 1;
       return await finished;
     });
-    onTestFinished(() => void box.removeTool("held"));
+    onTestFinished(() => void glovebox.removeTool("held"));
     const send = sendTo(handlerOf({}));
     const begin = async () => {
       const begun = await post(URL_HERE, initializeRequest(), send);
@@ -143,7 +143,7 @@ describe("errors of the host", () => {
   ] as const)("%s: the client receives an internal error, and onError the reason", async ([method, request]) => {
     const secret = new Error("connect ECONNREFUSED 10.0.0.1:5432");
     const fail = () => Promise.reject(secret);
-    const host = { router: box.router, listTools: () => box.listTools(), execute: fail, [method]: fail };
+    const host = { router: glovebox.router, listTools: () => glovebox.listTools(), execute: fail, [method]: fail };
     const errors: unknown[] = [];
     const handler = createMcpHandler(host as McpHost, { onError: (error) => errors.push(error) });
     onTestFinished(() => handler.close());
@@ -156,7 +156,7 @@ describe("errors of the host", () => {
 describe("batches", () => {
   test.for(["2025-03-26", "2025-06-18", "2025-11-25"])("are rejected with 400 in a session of %s", async (version) => {
     let ran = 0;
-    box.router.register("counts", {}, () => {
+    glovebox.router.register("counts", {}, () => {
       ran += 1;
       return ran;
     });
@@ -172,7 +172,7 @@ describe("batches", () => {
       expect(await response.json()).toMatchObject({ error: { code: -32_600, message: /Batches are not supported/ } });
     }
     expect(ran).toBe(0);
-    box.removeTool("counts");
+    glovebox.removeTool("counts");
   });
 });
 

@@ -5,7 +5,7 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { AuthenticatedCaller } from "../../../src/host/mcp/server/caller.ts";
 import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
 import type { McpHandlerOptions } from "../../../src/host/mcp/server/options.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 import {
   beginSession,
   initializeRequest,
@@ -25,15 +25,15 @@ beforeEach(() => {
 });
 afterEach(() => void vi.restoreAllMocks());
 
-let box: Glovebox;
+let glovebox: Glovebox;
 /** Creates a Glovebox with several tenants. */
 let multi: Glovebox;
 let running = 0;
 const finish = new Set<() => void>();
 beforeAll(async () => {
-  box = await makeBox();
-  multi = await makeBox({ tenancy: "multi" });
-  box.router.register("waits", {}, async (_input, { signal }) => {
+  glovebox = await makeGlovebox();
+  multi = await makeGlovebox({ tenancy: "multi" });
+  glovebox.router.register("waits", {}, async (_input, { signal }) => {
     running += 1;
     await new Promise<void>((resolve) => {
       finish.add(resolve);
@@ -44,7 +44,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await box.close();
+  await glovebox.close();
   await multi.close();
 });
 
@@ -58,7 +58,7 @@ const authenticate = async (): Promise<AuthenticatedCaller> => ({
 const auth = { authenticate, serveMetadata: () => undefined };
 
 async function start(options: McpHandlerOptions): Promise<URL> {
-  const host = options.tenantOf === undefined ? box : multi;
+  const host = options.tenantOf === undefined ? glovebox : multi;
   const served = await serveHandler(createMcpHandler(host, options));
   onTestFinished(() => served[Symbol.asyncDispose]());
   return served.url;

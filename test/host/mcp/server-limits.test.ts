@@ -12,7 +12,7 @@ import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
 import { createQuotas, HttpLimitsSchema } from "../../../src/host/mcp/server/http-limits.ts";
 import { answerWithinLimits } from "../../../src/host/mcp/server/open-request.ts";
 import type { McpHandlerOptions } from "../../../src/host/mcp/server/options.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 import {
   beginSession,
   legacyRequest,
@@ -28,15 +28,15 @@ import {
 const MiB = 1_024 * 1_024;
 const BIG = "x".repeat(7 * MiB);
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let running = 0;
 /** Running calls of the tool "logs". */
 let logging = 0;
 const finish = new Set<() => void>();
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi" });
-  box.router.register("big", {}, () => BIG, { scope: "global" });
-  box.router.register("small", {}, () => "small", { scope: "global" });
+  glovebox = await makeGlovebox({ tenancy: "multi" });
+  glovebox.router.register("big", {}, () => BIG, { scope: "global" });
+  glovebox.router.register("small", {}, () => "small", { scope: "global" });
   const waits: HostFunction = async (_input, { signal }) => {
     running += 1;
     await new Promise<void>((resolve) => {
@@ -46,29 +46,29 @@ beforeAll(async () => {
     running -= 1;
     return "waited";
   };
-  box.router.register("waits", {}, waits, { scope: "global" });
+  glovebox.router.register("waits", {}, waits, { scope: "global" });
   // The response has an unread log line, and the call continues.
-  const execute = box.router.execute.bind(box.router);
-  box.router.execute = async (call, ...rest) => {
+  const execute = glovebox.router.execute.bind(glovebox.router);
+  glovebox.router.execute = async (call, ...rest) => {
     if (call.toolName !== "logs") return await execute(call, ...rest);
     logging += 1;
     return await execute(call, ...rest).finally(() => {
       logging -= 1;
     });
   };
-  await box.addTool(
+  await glovebox.addTool(
     { name: "logs", source: "export default () => { console.log('a line'); for (;;); }" },
     { scope: "global" },
   );
 });
-afterAll(async () => await box.close());
+afterAll(async () => await glovebox.close());
 
 /** Reads the tenant from a header. */
 const tenantOf: McpHandlerOptions["tenantOf"] = ({ request }) => request.headers.get("x-tenant") ?? "default";
 const tenant = (name: string) => ({ "x-tenant": name });
 
 async function start(options: McpHandlerOptions): Promise<URL> {
-  const served = await serveHandler(createMcpHandler(box, { tenantOf, ...options }));
+  const served = await serveHandler(createMcpHandler(glovebox, { tenantOf, ...options }));
   onTestFinished(() => served[Symbol.asyncDispose]());
   return served.url;
 }
@@ -300,7 +300,7 @@ describe("limits.responseBytes and limits.unreadMs", () => {
   });
 
   test("cancels the call whose response stays unread", async () => {
-    await using handler = createMcpHandler(box, { tenantOf, limits: { unreadMs: 100 } });
+    await using handler = createMcpHandler(glovebox, { tenantOf, limits: { unreadMs: 100 } });
     const { body, headers } = modernCall("logs");
     const withLogs = body.replace('"_meta":{', '"_meta":{"io.modelcontextprotocol/logLevel":"info",');
     const request = new Request("http://localhost/mcp", { method: "POST", body: withLogs, headers });

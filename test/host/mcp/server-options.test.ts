@@ -14,17 +14,17 @@ import {
   serveMcpStdio,
 } from "../../../src/host/mcp/server/index.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let handler: McpHandler;
 beforeAll(async () => {
-  box = await makeBox();
-  handler = createMcpHandler(box);
+  glovebox = await makeGlovebox();
+  handler = createMcpHandler(glovebox);
 });
 afterAll(async () => {
   await handler.close();
-  await box.close();
+  await glovebox.close();
 });
 
 const HANDLER_KEYS = [
@@ -42,12 +42,12 @@ const RESOURCE_SERVER_KEYS = [
 const RESOURCE = { resource: "https://tools.example.com/mcp", authorizationServers: ["https://as.example.com"] };
 
 const ENTRIES: readonly (readonly [name: string, keys: readonly string[], call: (options: object) => unknown])[] = [
-  ["createMcpHandler", HANDLER_KEYS, (options) => createMcpHandler(box, options as McpHandlerOptions)],
+  ["createMcpHandler", HANDLER_KEYS, (options) => createMcpHandler(glovebox, options as McpHandlerOptions)],
   [
     "serveMcpStdio",
     STDIO_KEYS,
     (options) =>
-      serveMcpStdio(box, { stdin: new PassThrough(), stdout: new PassThrough(), ...options } as McpStdioOptions),
+      serveMcpStdio(glovebox, { stdin: new PassThrough(), stdout: new PassThrough(), ...options } as McpStdioOptions),
   ],
   [
     "createResourceServer",
@@ -92,8 +92,8 @@ describe.for(ENTRIES)("%s()", ([, keys, call]) => {
 });
 
 describe.for<readonly [name: string, call: (options: never) => unknown]>([
-  ["createMcpHandler", (options) => createMcpHandler(box, options)],
-  ["serveMcpStdio", (options) => serveMcpStdio(box, options)],
+  ["createMcpHandler", (options) => createMcpHandler(glovebox, options)],
+  ["serveMcpStdio", (options) => serveMcpStdio(glovebox, options)],
   ["createResourceServer", (options) => createResourceServer(options)],
 ])("%s()", ([, call]) => {
   test.for<readonly [string, unknown]>([
@@ -137,7 +137,7 @@ describe("createMcpHandler() and serveMcpStdio()", () => {
     [{ limits: { unreadMs: Number.POSITIVE_INFINITY } }, "options.limits.unreadMs: "],
     [{ limits: { requestBytes: { perCaller: 2_048 } } }, "options.limits.requestBytes: Expected at least maxBodyBytes"],
   ])("rejects %j", ([options, message]) => {
-    expectRejected(() => createMcpHandler(box, options as McpHandlerOptions), message);
+    expectRejected(() => createMcpHandler(glovebox, options as McpHandlerOptions), message);
   });
 
   test.for<readonly [object, string]>([
@@ -147,14 +147,18 @@ describe("createMcpHandler() and serveMcpStdio()", () => {
     [{ auth: {} }, "options.auth: Unknown option"],
     [{ stdin: "in" }, "options.stdin: Expected a readable stream"],
   ])("over stdio rejects %j", ([options, message]) => {
-    expectRejected(() => serveMcpStdio(box, options as McpStdioOptions), message);
+    expectRejected(() => serveMcpStdio(glovebox, options as McpStdioOptions), message);
   });
 
   test.for<readonly [string, () => unknown, string]>([
     ["undefined", () => undefined, "undefined"],
-    ["a promise of a Glovebox", () => Promise.resolve(box), "a Promise"],
+    ["a promise of a Glovebox", () => Promise.resolve(glovebox), "a Promise"],
     ["an empty object", () => ({}), "an object"],
-    ["a Glovebox without its router", () => ({ listTools: box.listTools, execute: box.execute }), "an object"],
+    [
+      "a Glovebox without its router",
+      () => ({ listTools: glovebox.listTools, execute: glovebox.execute }),
+      "an object",
+    ],
     ["options", () => ({ auth: {} }), "an object"],
   ])("reject a host that is %s", ([, host, kind]) => {
     const message = `host: Expected a Glovebox, got ${kind}`;
@@ -164,7 +168,7 @@ describe("createMcpHandler() and serveMcpStdio()", () => {
 
   test("treat undefined as absent", async () => {
     const options = Object.fromEntries(HANDLER_KEYS.map((key) => [key, undefined]));
-    await using other = createMcpHandler(box, options);
+    await using other = createMcpHandler(glovebox, options);
     expect(other.fetch).toBeTypeOf("function");
   });
 });
@@ -183,7 +187,7 @@ describe("McpHandler.toolsChanged()", () => {
   });
 
   test("accepts a tenant or all tenants with several tenants, and no argument with one", async () => {
-    await using multi = await makeBox({ tenancy: "multi" });
+    await using multi = await makeGlovebox({ tenancy: "multi" });
     await using several = createMcpHandler(multi, { tenantOf: () => "acme" });
     several.toolsChanged("acme");
     several.toolsChanged({ scope: "all" });

@@ -7,14 +7,14 @@ import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 import { initializeRequest, legacyRequest } from "../../support/mcp-raw-client.ts";
 
 const URL_HERE = "http://localhost/mcp";
 const TASKS = { extensions: { "io.modelcontextprotocol/tasks": {} } };
 const FORM = `{ type: "object", properties: { size: { type: "integer" } }, required: ["size"] }`;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let runs: Runs;
 let handler: McpHandler;
 
@@ -53,9 +53,9 @@ const statusOf = async (taskId: unknown): Promise<unknown> => (await get(taskId)
 const POLL = { interval: 100 } as const;
 
 beforeAll(async () => {
-  box = await makeBox();
-  runs = createRuns(box, { store: new MemoryRunStore(), pollMs: 100 });
-  handler = createMcpHandler(box, {
+  glovebox = await makeGlovebox();
+  runs = createRuns(glovebox, { store: new MemoryRunStore(), pollMs: 100 });
+  handler = createMcpHandler(glovebox, {
     runs,
     auth: {
       authenticate: async ({ headers }) => ({
@@ -74,7 +74,7 @@ beforeAll(async () => {
     fast: `export const capabilities = { waitFor: true }; export default ({ n }) => ({ n });`,
   };
   for (const [name, source] of Object.entries(tools)) {
-    await box.addTool(
+    await glovebox.addTool(
       { name, source },
       { grant: ["elicit", "waitFor"].filter((one) => source.includes(`${one}: true`)) },
     );
@@ -83,7 +83,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await handler.close();
   await runs.close();
-  await box.close();
+  await glovebox.close();
 });
 
 test("a task is found by the caller that has started it, and by no other", async () => {
@@ -145,7 +145,7 @@ test("clients without the extension receive results, and an error where a tool n
 
 test("rejects runs that are none", async () => {
   for (const wrong of [{}, true, { begin() {} }])
-    expect(() => createMcpHandler(box, { runs: wrong as never })).toThrow("options.runs");
+    expect(() => createMcpHandler(glovebox, { runs: wrong as never })).toThrow("options.runs");
 });
 
 /** Returns a request for notifications about tasks. */
@@ -200,7 +200,7 @@ test("a client that requests notifications about tasks needs the extension, and 
 
 test("the same holds over stdio", async () => {
   const [stdin, stdout] = [new PassThrough(), new PassThrough()];
-  await using _server = serveMcpStdio(box, { runs, stdin, stdout });
+  await using _server = serveMcpStdio(glovebox, { runs, stdin, stdout });
   let text = "";
   stdout.on("data", (part: Buffer) => {
     text += part;

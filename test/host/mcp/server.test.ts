@@ -10,7 +10,7 @@ import type { McpRequest } from "../../../src/host/mcp/server/caller.ts";
 import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/handler.ts";
 import type { McpHandlerOptions } from "../../../src/host/mcp/server/options.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 
 const ADD = `
   export const description = "Adds two numbers";
@@ -57,11 +57,11 @@ const ASKS_ON = `export default async (input, { elicit }) => {
 };`;
 const TALKS = `export default async ({ what, request }, ctx) => await ctx[what](request)`;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let url: URL;
 
 async function listen(options: McpHandlerOptions): Promise<{ readonly url: URL }> {
-  const made = createMcpHandler(box, options);
+  const made = createMcpHandler(glovebox, options);
   const { promise, resolve } = Promise.withResolvers<AddressInfo>();
   const server = serve({ fetch: made.fetch, port: 0, hostname: "127.0.0.1" }, resolve);
   const { port } = await promise;
@@ -75,9 +75,9 @@ async function listen(options: McpHandlerOptions): Promise<{ readonly url: URL }
 const closers: (() => Promise<void>)[] = [];
 
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 120_000 } });
+  glovebox = await makeGlovebox({ tenancy: "multi", limits: { timeoutMs: 120_000 } });
   const global = async (name: string, source: string, capabilities = {}) => {
-    await box.addTool({ name, source, overrides: { capabilities } }, { scope: "global" });
+    await glovebox.addTool({ name, source, overrides: { capabilities } }, { scope: "global" });
   };
   await global("add", ADD);
   await global("show", SHOW);
@@ -91,14 +91,17 @@ beforeAll(async () => {
   await global("list", "export const outputSchema = { type: 'array' }; export default () => [1, 2]");
   await global("fails", "export default () => { throw new Error('no such thing in /etc/shadow') }");
   const loop = "export default () => { for (;;); }";
-  await box.addTool({ name: "loop", source: loop, overrides: { limits: { timeoutMs: 100 } } }, { scope: "global" });
-  await box.addTool({ name: "waits", source: loop }, { scope: "global" });
-  await box.addTool({ name: "only_acme", source: "export default () => 1" }, { tenantId: "acme" });
+  await glovebox.addTool(
+    { name: "loop", source: loop, overrides: { limits: { timeoutMs: 100 } } },
+    { scope: "global" },
+  );
+  await glovebox.addTool({ name: "waits", source: loop }, { scope: "global" });
+  await glovebox.addTool({ name: "only_acme", source: "export default () => 1" }, { tenantId: "acme" });
   ({ url } = await listen({ tenantOf: ({ request }) => request.headers.get("x-tenant") ?? "default" }));
 });
 afterAll(async () => {
   for (const close of closers) await close();
-  await box.close();
+  await glovebox.close();
 });
 
 interface Connection {
@@ -128,7 +131,7 @@ async function connect(
     await client.connect(new StreamableHTTPClientTransport(url));
   } else {
     const [up, down] = [new PassThrough(), new PassThrough()];
-    const server = serveMcpStdio(box, { tenantId: "default", stdin: up, stdout: down });
+    const server = serveMcpStdio(glovebox, { tenantId: "default", stdin: up, stdout: down });
     onTestFinished(() => server.close());
     await client.connect(new StdioServerTransport(down, up));
   }
@@ -259,8 +262,8 @@ describe.for([
     await expect
       .poll(
         async () => {
-          await box.addTool({ name: "late", source }, { tenantId: "default" });
-          box.removeTool("late", { tenantId: "default" });
+          await glovebox.addTool({ name: "late", source }, { tenantId: "default" });
+          glovebox.removeTool("late", { tenantId: "default" });
           return notifications;
         },
         { interval: 50 },
@@ -318,8 +321,8 @@ const running = (): number => open;
 /** Arguments of the calls. */
 const contexts: unknown[] = [];
 beforeAll(() => {
-  const execute = box.router.execute.bind(box.router);
-  box.router.execute = async (call, ...rest) => {
+  const execute = glovebox.router.execute.bind(glovebox.router);
+  glovebox.router.execute = async (call, ...rest) => {
     contexts.push(rest[0]);
     if (!COUNTED.includes(call.toolName)) return await execute(call, ...rest);
     open += 1;
@@ -519,13 +522,13 @@ describe("McpHandler.fetch()", () => {
       onTestFinished(() => client.close());
       await client.listen({ toolsListChanged: true });
     }
-    for (const name of ["one", "two"]) box.router.register(name, {}, () => 1, { tenantId: "acme" });
+    for (const name of ["one", "two"]) glovebox.router.register(name, {}, () => 1, { tenantId: "acme" });
     await expect.poll(() => notified).toEqual(["acme"]);
-    for (const name of ["one", "two"]) box.removeTool(name, { tenantId: "zeta" });
-    box.router.register("three", {}, () => 1, { scope: "global" });
+    for (const name of ["one", "two"]) glovebox.removeTool(name, { tenantId: "zeta" });
+    glovebox.router.register("three", {}, () => 1, { scope: "global" });
     await expect.poll(() => [...notified].sort()).toEqual(["acme", "acme", "zeta"]);
-    for (const name of ["one", "two"]) box.removeTool(name, { tenantId: "acme" });
-    box.removeTool("three", { scope: "global" });
+    for (const name of ["one", "two"]) glovebox.removeTool(name, { tenantId: "acme" });
+    glovebox.removeTool("three", { scope: "global" });
   });
 
   test.for<[who: string, tenantOf: NonNullable<McpHandlerOptions["tenantOf"]>]>([
@@ -538,7 +541,7 @@ describe("McpHandler.fetch()", () => {
     const onError = () => {
       throw new Error("The listener failed");
     };
-    const other = createMcpHandler(box, { tenantOf, onError });
+    const other = createMcpHandler(glovebox, { tenantOf, onError });
     onTestFinished(() => other.close());
     const headers = { "content-type": "application/json" };
     const response = await other.fetch(new Request(url, { method: "POST", body: rpc("ping"), headers }));
@@ -546,7 +549,7 @@ describe("McpHandler.fetch()", () => {
   });
 
   test("answers 503 once it is closed", async () => {
-    const other = createMcpHandler(box, { tenantOf: () => "acme" });
+    const other = createMcpHandler(glovebox, { tenantOf: () => "acme" });
     await other.close();
     for (const body of [rpc("initialize", INITIALIZE), rpc("tools/list", { _meta: MODERN })]) {
       const headers = { "content-type": "application/json", accept: "application/json, text/event-stream" };
@@ -599,7 +602,7 @@ describe("McpHandler.fetch()", () => {
     const pause = (ms: number): string => rpc("tools/call", { name: "pause", arguments: { ms } }, 2);
 
     test("a new one evicts one of the caller with the most sessions", async () => {
-      const { begin, ping } = begun(createMcpHandler(box, { tenantOf, sessions: { max: 4 } }));
+      const { begin, ping } = begun(createMcpHandler(glovebox, { tenantOf, sessions: { max: 4 } }));
       const modest = await begin("modest");
       const greedy: string[] = [];
       for (let n = 0; n < 6; n += 1) greedy.push(await begin("greedy"));
@@ -608,7 +611,7 @@ describe("McpHandler.fetch()", () => {
     });
 
     test("a new one evicts one without running calls, and does not end running calls of its own caller", async () => {
-      const { begin, ask, ping } = begun(createMcpHandler(box, { tenantOf, sessions: { max: 2 } }));
+      const { begin, ask, ping } = begun(createMcpHandler(glovebox, { tenantOf, sessions: { max: 2 } }));
       const [used, unused] = [await begin("greedy"), await begin("greedy")];
       const call = await ask("greedy", used, pause(60_000));
       expect(await ping("greedy", unused)).toBe(200);
@@ -621,7 +624,7 @@ describe("McpHandler.fetch()", () => {
     });
 
     test("an idle one ends and its id becomes unknown, but not while a call runs", async () => {
-      const { begin, ask, ping } = begun(createMcpHandler(box, { tenantOf, sessions: { idleMs: 6_000 } }));
+      const { begin, ask, ping } = begun(createMcpHandler(glovebox, { tenantOf, sessions: { idleMs: 6_000 } }));
       const [used, unused] = [await begin("acme"), await begin("acme")];
       // More than twice the idle time, because a busy machine notices the end of a session late.
       const answer = await (await ask("acme", used, pause(13_000))).text();
@@ -630,7 +633,7 @@ describe("McpHandler.fetch()", () => {
     });
 
     test("an invalid number of sessions is rejected", () => {
-      expect(() => createMcpHandler(box, { sessions: { max: 0 } })).toThrow(/options\.sessions/);
+      expect(() => createMcpHandler(glovebox, { sessions: { max: 0 } })).toThrow(/options\.sessions/);
     });
   });
 });

@@ -2,14 +2,14 @@
 // memory of the host stay bounded, the server's next call works, and other servers are not affected.
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { sampleAttacks } from "../../support/attack-sample.ts";
-import { AttackedBox, TRANSPORTS } from "../../support/attacks/attacked-box.ts";
+import { AttackedGlovebox, TRANSPORTS } from "../../support/attacks/attacked-glovebox.ts";
 import { ATTACKS, HTTP_ATTACKS } from "../../support/attacks/mcp-attacks.ts";
 
-let box: AttackedBox;
+let glovebox: AttackedGlovebox;
 beforeAll(async () => {
-  box = await AttackedBox.start();
+  glovebox = await AttackedGlovebox.start();
 });
-afterAll(async () => await box[Symbol.asyncDispose]());
+afterAll(async () => await glovebox[Symbol.asyncDispose]());
 
 /** A sampled run tests each attack over one of its transports. */
 const CASES = TRANSPORTS.flatMap((transport, offset) =>
@@ -20,10 +20,10 @@ const CASES = TRANSPORTS.flatMap((transport, offset) =>
 
 describe("a call that is answered with an attack is bounded, and the next call works:", () => {
   test.for(CASES)("%s, %s", async ([transport, name, outcomes]) => {
-    await box.expectBounded(transport, name, outcomes);
+    await glovebox.expectBounded(transport, name, outcomes);
   });
 
   test.for(Object.entries(HTTP_ATTACKS))("HTTP, %s", async ([name, { outcomes }]) => {
-    await box.expectBounded("events", name, outcomes);
+    await glovebox.expectBounded("events", name, outcomes);
   });
 });

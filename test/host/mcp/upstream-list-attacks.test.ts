@@ -2,14 +2,14 @@
 // stays within the limit.
 import { afterAll, beforeAll, test } from "vitest";
 import { sampleAttacks } from "../../support/attack-sample.ts";
-import { AttackedBox, TRANSPORTS } from "../../support/attacks/attacked-box.ts";
+import { AttackedGlovebox, TRANSPORTS } from "../../support/attacks/attacked-glovebox.ts";
 import { LIST_ATTACKS } from "../../support/attacks/mcp-attacks.ts";
 
-let box: AttackedBox;
+let glovebox: AttackedGlovebox;
 beforeAll(async () => {
-  box = await AttackedBox.start();
+  glovebox = await AttackedGlovebox.start();
 });
-afterAll(async () => await box[Symbol.asyncDispose]());
+afterAll(async () => await glovebox[Symbol.asyncDispose]());
 
 /** A sampled run tests each list over one transport. */
 const CASES = TRANSPORTS.flatMap((transport, offset) =>
@@ -19,5 +19,5 @@ const CASES = TRANSPORTS.flatMap((transport, offset) =>
 );
 
 test.for(CASES)("limits a hostile list of tools: %s, %s", async ([transport, name, mostTools]) => {
-  await box.expectListBounded(transport, name, mostTools);
+  await glovebox.expectListBounded(transport, name, mostTools);
 });

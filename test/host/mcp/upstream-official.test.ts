@@ -10,7 +10,7 @@ import type { CallContext, ToolCall, ToolResult } from "../../../src/host/contra
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
 import { freePort } from "../../support/free-port.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const scriptOf = (name: string): string =>
   fileURLToPath(new URL(`../../../node_modules/@modelcontextprotocol/server-${name}/dist/index.js`, import.meta.url));
@@ -20,7 +20,7 @@ const official = (name: string, ...args: string[]) => ({
   connectTimeoutMs: 120_000,
 });
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let folder: string;
 let http: ChildProcess;
 const messages: string[] = [];
@@ -48,7 +48,7 @@ beforeAll(async () => {
   };
   // The servers write files as the host's user.
   const sandbox = { without: ["user"] } as const;
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     mcp: {
       servers: {
         everything: official("everything"),
@@ -62,7 +62,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await box.close();
+  await glovebox.close();
   http.kill("SIGKILL");
   await rm(folder, { recursive: true });
 });
@@ -70,16 +70,16 @@ afterAll(async () => {
 let calls = 0;
 function call(toolName: string, input: ToolCall["arguments"] = {}, context: CallContext = {}): Promise<ToolResult> {
   calls += 1;
-  return box.execute({ id: `call-${calls}`, toolName, arguments: input }, context);
+  return glovebox.execute({ id: `call-${calls}`, toolName, arguments: input }, context);
 }
 const statusOf = (name: string): ReturnType<Glovebox["mcp"]["servers"]>[number] | undefined =>
-  box.mcp.servers().find(({ server }) => server === name);
+  glovebox.mcp.servers().find(({ server }) => server === name);
 
 describe("the official servers", () => {
   test("list their tools, except for those that can only be called as a task", async () => {
-    const tools = await box.listTools();
+    const tools = await glovebox.listTools();
     expect(
-      box.mcp
+      glovebox.mcp
         .servers()
         .map(({ server, tools: count, omittedTools, listIssue }) => [server, count, omittedTools, listIssue]),
     ).toEqual([

@@ -4,7 +4,7 @@ import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { type HttpServer, type RpcRequest, startScriptedServer } from "../../support/mcp-http.ts";
 
 type Json = { readonly [name: string]: unknown };
@@ -103,7 +103,7 @@ const ATTACKS: { readonly [name: string]: Attack } = {
   "wants another round": { poll: () => ({ resultType: "input_required", inputRequests: { k: form("Hidden?") } }) },
 };
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let server: HttpServer;
 const polls = new Map<string, number>();
 const cancelled: string[] = [];
@@ -136,7 +136,7 @@ beforeAll(async () => {
     if (attack?.raw?.(count, rpc, response) === true) return undefined;
     return { resultType: "complete", ...attack?.poll(count, taskId) };
   });
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     mcp: {
       servers: {
         s: {
@@ -151,7 +151,7 @@ beforeAll(async () => {
   });
 });
 afterAll(async () => {
-  await box.close();
+  await glovebox.close();
   await server[Symbol.asyncDispose]();
 });
 
@@ -160,7 +160,7 @@ async function attackWith(name: string, context?: CallContext): Promise<ToolResu
   for (const list of [cancelled, updates, shown]) list.length = 0;
   current = name;
   calls += 1;
-  return await box.execute({ id: `c${calls}`, toolName: "s__attack", arguments: {} }, context);
+  return await glovebox.execute({ id: `c${calls}`, toolName: "s__attack", arguments: {} }, context);
 }
 
 test.for([

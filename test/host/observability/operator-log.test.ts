@@ -32,19 +32,23 @@ const fail = (): never => {
 describe("logger", () => {
   test("writes one line for a failed call, and none for a successful one", async () => {
     const { logger, lines } = capture();
-    await using box = await createGlovebox({
+    await using glovebox = await createGlovebox({
       logger,
       cache: false,
       workers: { warmProcesses: 0 },
       limits: { timeoutMs: 60_000 },
     });
-    box.router.register("sum", { inputSchema: { type: "object", properties: { n: { type: "number" } } } }, () => 1);
-    box.router.register("broken", {}, fail);
+    glovebox.router.register(
+      "sum",
+      { inputSchema: { type: "object", properties: { n: { type: "number" } } } },
+      () => 1,
+    );
+    glovebox.router.register("broken", {}, fail);
     const context = { executionId: "e1", stepId: "s1" };
-    await box.execute({ id: "c1", toolName: "sum", arguments: { n: 1 } }, context);
+    await glovebox.execute({ id: "c1", toolName: "sum", arguments: { n: 1 } }, context);
     expect(lines).toEqual([]);
-    await box.execute({ id: "c2", toolName: "sum", arguments: { n: "Bearer abc123def" } }, context);
-    await box.execute({ id: "c3", toolName: "broken" }, context);
+    await glovebox.execute({ id: "c2", toolName: "sum", arguments: { n: "Bearer abc123def" } }, context);
+    await glovebox.execute({ id: "c3", toolName: "broken" }, context);
     const ids = { tenantId: "default", executionId: "e1", stepId: "s1", component: "glovebox", event: "call.failed" };
     expect(lines).toMatchObject([
       { ...ids, level: 40, callId: "c2", toolName: "sum", code: "PARAM_INVALID", msg: "sum failed: PARAM_INVALID" },
@@ -57,17 +61,17 @@ describe("logger", () => {
   test("redacts the secrets of the tenant", async () => {
     const { logger, lines } = capture();
     const secrets = { KEY: { value: "correct-horse-battery", hosts: ["https://api.example.com"] } };
-    await using box = await createGlovebox({
+    await using glovebox = await createGlovebox({
       logger,
       secrets,
       cache: false,
       workers: { warmProcesses: 0 },
       limits: { timeoutMs: 60_000 },
     });
-    box.router.register("leaks", {}, () => {
+    glovebox.router.register("leaks", {}, () => {
       throw new Error("it was correct-horse-battery");
     });
-    await box.execute({ id: "c1", toolName: "leaks" });
+    await glovebox.execute({ id: "c1", toolName: "leaks" });
     expect(lines[0]?.error).toMatchObject({ cause: { message: "it was [redacted:KEY]" } });
     expect(JSON.stringify(lines)).not.toContain("correct-horse");
   });

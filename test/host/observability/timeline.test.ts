@@ -4,13 +4,13 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Glovebox, ToolResult } from "../../../src/host/index.ts";
 import { onLoopback } from "../../support/egress.ts";
-import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 
-async function openBox(...ports: readonly number[]): Promise<Glovebox> {
-  const box = await makeBox({ egress: { allow: onLoopback("127.0.0.1"), ports } });
-  onTestFinished(() => box.close());
-  return box;
+async function openGlovebox(...ports: readonly number[]): Promise<Glovebox> {
+  const glovebox = await makeGlovebox({ egress: { allow: onLoopback("127.0.0.1"), ports } });
+  onTestFinished(() => glovebox.close());
+  return glovebox;
 }
 
 /** Returns the port of a server. */
@@ -24,22 +24,22 @@ async function serve(answer: RequestListener): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-const run = (box: Glovebox, toolName: string, args: object = {}, timeline = true): Promise<ToolResult> =>
-  box.execute({ id: "c", toolName, arguments: args }, { timeline });
+const run = (glovebox: Glovebox, toolName: string, args: object = {}, timeline = true): Promise<ToolResult> =>
+  glovebox.execute({ id: "c", toolName, arguments: args }, { timeline });
 const kindsOf = ({ timeline = [] }: ToolResult): readonly string[] => timeline.map(({ kind }) => kind);
 
 describe("the timeline of a call", () => {
   test("is absent if the context does not request it", async () => {
-    const box = await openBox();
-    await box.addTool({ name: "plain", source: "export default () => 1;" });
-    expect("timeline" in (await run(box, "plain", {}, false))).toBe(false);
-    expect("timeline" in (await box.execute({ id: "c", toolName: "plain" }))).toBe(false);
+    const glovebox = await openGlovebox();
+    await glovebox.addTool({ name: "plain", source: "export default () => 1;" });
+    expect("timeline" in (await run(glovebox, "plain", {}, false))).toBe(false);
+    expect("timeline" in (await glovebox.execute({ id: "c", toolName: "plain" }))).toBe(false);
   });
 
   test("has the stages in order, without gaps that the call's duration does not have", async () => {
-    const box = await openBox();
-    await box.addTool({ name: "plain", source: "export default () => 1;" });
-    const result = await run(box, "plain");
+    const glovebox = await openGlovebox();
+    await glovebox.addTool({ name: "plain", source: "export default () => 1;" });
+    const result = await run(glovebox, "plain");
     expect(kindsOf(result).filter((kind) => kind !== "queue" && kind !== "start")).toEqual([
       "validate",
       "execute",
@@ -56,9 +56,15 @@ describe("the timeline of a call", () => {
   });
 
   test("has the limits that the call had", async () => {
-    const box = await openBox();
-    await box.addTool({ name: "plain", source: "export default () => 1; export const limits = { memoryMiB: 32 };" });
-    const { timeline = [] } = await box.execute({ id: "c", toolName: "plain" }, { timeline: true, timeoutMs: 90_000 });
+    const glovebox = await openGlovebox();
+    await glovebox.addTool({
+      name: "plain",
+      source: "export default () => 1; export const limits = { memoryMiB: 32 };",
+    });
+    const { timeline = [] } = await glovebox.execute(
+      { id: "c", toolName: "plain" },
+      { timeline: true, timeoutMs: 90_000 },
+    );
     expect(timeline.find(({ kind }) => kind === "execute")?.limits).toEqual({
       timeoutMs: 90_000,
       cpuMs: PATIENT_LIMITS.cpuMs,
@@ -71,15 +77,15 @@ describe("the timeline of a call", () => {
     const port = await serve((request, response) => {
       request.resume().on("end", () => response.writeHead(201).end("0123456789"));
     });
-    const box = await openBox(port);
+    const glovebox = await openGlovebox(port);
     const url = `http://127.0.0.1:${port}`;
     const source = `export default async ({ url }, ctx) => {
       const response = await ctx.fetch(url + "/items?token=hidden", { method: "POST", body: "abc" });
       return await response.text();
     };
     export const capabilities = { fetch: true };`;
-    await box.addTool({ name: "fetches", source }, { grant: ["fetch"] });
-    const result = await run(box, "fetches", { url });
+    await glovebox.addTool({ name: "fetches", source }, { grant: ["fetch"] });
+    const result = await run(glovebox, "fetches", { url });
     expect(outputOf(result)).toBe("0123456789");
     expect(result.timeline?.filter(({ kind }) => kind === "capability")).toEqual([
       {
@@ -92,12 +98,12 @@ describe("the timeline of a call", () => {
   });
 
   test("has nested calls with timelines of their own", async () => {
-    const box = await openBox();
-    await box.addTool({ name: "inner", source: "export default () => 1;" });
+    const glovebox = await openGlovebox();
+    await glovebox.addTool({ name: "inner", source: "export default () => 1;" });
     const source = `export default async (_, ctx) => (await Promise.all([ctx.tools.inner(), ctx.tools.inner()])).length;
     export const capabilities = { tools: true };`;
-    await box.addTool({ name: "outer", source }, { grant: ["tools"] });
-    const result = await run(box, "outer");
+    await glovebox.addTool({ name: "outer", source }, { grant: ["tools"] });
+    const result = await run(glovebox, "outer");
     expect(outputOf(result)).toBe(2);
     const spans = result.timeline?.filter(({ name }) => name === "tools");
     expect(spans?.map(({ target, callId }) => [target, callId])).toEqual([
@@ -111,15 +117,15 @@ describe("the timeline of a call", () => {
   });
 
   test("names keys of kv, and the code of a capability that fails", async () => {
-    const box = await openBox();
+    const glovebox = await openGlovebox();
     const source = `export default async (_, ctx) => {
       await ctx.kv.set("seen", 1);
       await ctx.fetch("http://192.0.2.1/").catch(() => {});
       return await ctx.kv.get("seen");
     };
     export const capabilities = { fetch: true, kv: true };`;
-    await box.addTool({ name: "stores", source }, { grant: ["kv", "fetch"] });
-    const result = await run(box, "stores");
+    await glovebox.addTool({ name: "stores", source }, { grant: ["kv", "fetch"] });
+    const result = await run(glovebox, "stores");
     const uses = result.timeline?.filter(({ kind }) => kind === "capability") ?? [];
     expect(uses.map(({ name, operation, target, code }) => [name, operation, target, code])).toEqual([
       ["kv", "set", "seen", "ok"],
@@ -129,12 +135,12 @@ describe("the timeline of a call", () => {
   });
 
   test("ends with what ended the call", async () => {
-    const box = await openBox();
-    await box.addTool({ name: "loops", source: "export default () => { for (;;); };" });
-    const late = await box.execute({ id: "c", toolName: "loops" }, { timeline: true, timeoutMs: 300 });
+    const glovebox = await openGlovebox();
+    await glovebox.addTool({ name: "loops", source: "export default () => { for (;;); };" });
+    const late = await glovebox.execute({ id: "c", toolName: "loops" }, { timeline: true, timeoutMs: 300 });
     expect(errorOf(late).code).toBe("TOOL_TIMEOUT");
     expect(late.timeline?.at(-1)?.code).toBe("TOOL_TIMEOUT");
-    const missing = await run(box, "missing");
+    const missing = await run(glovebox, "missing");
     expect(missing.timeline).toEqual([
       { kind: "validate", name: "validate", startMs: 0, durationMs: expect.any(Number), code: "TOOL_UNAVAILABLE" },
     ]);
@@ -142,18 +148,18 @@ describe("the timeline of a call", () => {
 
   test("ends open requests with the call", async () => {
     const port = await serve(() => {});
-    const box = await openBox(port);
+    const glovebox = await openGlovebox(port);
     const source = `export default async ({ url }, ctx) => { void ctx.fetch(url).catch(() => {}); await new Promise((r) => setTimeout(r, 50)); return 1; };
     export const capabilities = { fetch: true };`;
-    await box.addTool({ name: "leaves", source }, { grant: ["fetch"] });
-    const result = await run(box, "leaves", { url: `http://127.0.0.1:${port}/` });
+    await glovebox.addTool({ name: "leaves", source }, { grant: ["fetch"] });
+    const result = await run(glovebox, "leaves", { url: `http://127.0.0.1:${port}/` });
     expect(outputOf(result)).toBe(1);
     expect(result.timeline?.find(({ name }) => name === "fetch")?.code).toBe("CANCELLED");
   });
 
   test("rejects anything but true and false", async () => {
-    const box = await openBox();
-    const result = await box.execute({ id: "c", toolName: "x" }, { timeline: "yes" as never });
+    const glovebox = await openGlovebox();
+    const result = await glovebox.execute({ id: "c", toolName: "x" }, { timeline: "yes" as never });
     expect(errorOf(result).message).toContain("context.timeline: expected true or false");
   });
 });

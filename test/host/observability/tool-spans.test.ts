@@ -7,21 +7,21 @@ import { Timeline } from "../../../src/host/observability/timeline.ts";
 import { ToolSpans } from "../../../src/host/observability/tool-spans.ts";
 import type { Limits } from "../../../src/sandbox/contract/limits.ts";
 import { monotonicMs } from "../../../src/sandbox/contract/monotonic-time.ts";
-import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { withMoreTime } from "../../support/more-time.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ cache: false });
+  glovebox = await makeGlovebox({ cache: false });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 let count = 0;
 async function run(body: string, context: object = {}): Promise<ToolResult> {
   count += 1;
   const name = `spans_${count}`;
-  await box.addTool({ name, source: `export default async (_, ctx) => { ${body} }` });
-  return await box.execute({ id: "c", toolName: name, arguments: {} }, { timeline: true, ...context });
+  await glovebox.addTool({ name, source: `export default async (_, ctx) => { ${body} }` });
+  return await glovebox.execute({ id: "c", toolName: name, arguments: {} }, { timeline: true, ...context });
 }
 const spansOf = ({ timeline = [] }: ToolResult): readonly TimelineSpan[] =>
   timeline.filter(({ kind }) => kind === "tool");
@@ -109,7 +109,7 @@ describe("ctx.span", () => {
   });
 
   test("spans of one call do not appear in the next, and those that a call left behind are ignored", async () => {
-    await box.addTool(
+    await glovebox.addTool(
       {
         name: "leaves",
         source: `let kept; export default (_, ctx) => { kept?.span("late", () => 1); kept = ctx; return 1; }`,
@@ -117,7 +117,7 @@ describe("ctx.span", () => {
       { isolateLifetime: "tool" },
     );
     for (let index = 0; index < 3; index += 1) {
-      const result = await box.execute({ id: "c", toolName: "leaves" }, { timeline: true });
+      const result = await glovebox.execute({ id: "c", toolName: "leaves" }, { timeline: true });
       expect(spansOf(result)).toEqual([]);
     }
   });

@@ -14,25 +14,25 @@ import {
 import { type OpenAIServer, type RecordedRequest, type Said, startOpenAIServer } from "../../support/openai-server.ts";
 
 const integers = { type: "object", properties: { a: { type: "integer" }, b: { type: "integer" } }, required: ["a"] };
-let box: Glovebox;
+let glovebox: Glovebox;
 let server: OpenAIServer;
 let client: OpenAI;
 
 beforeAll(async () => {
-  box = await createGlovebox({ cache: false, limits: { timeoutMs: 120_000, cpuMs: 120_000 } });
+  glovebox = await createGlovebox({ cache: false, limits: { timeoutMs: 120_000, cpuMs: 120_000 } });
   const tools: readonly (readonly [name: string, source: string, inputSchema?: object])[] = [
     ["math.add", "export default ({ a, b = 10 }) => a + b", integers],
     ["spin", "export default () => { for (;;); }"],
   ];
   for (const [name, source, inputSchema = { type: "object" }] of tools) {
-    await box.addTool({ name, source, overrides: { description: name, inputSchema: inputSchema as never } });
+    await glovebox.addTool({ name, source, overrides: { description: name, inputSchema: inputSchema as never } });
   }
   server = await startOpenAIServer();
   client = new OpenAI({ baseURL: server.baseURL, apiKey: "test", maxRetries: 0 });
 });
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
-  await box.close();
+  await glovebox.close();
 });
 
 const APIS = {
@@ -82,7 +82,7 @@ describe.for([
       ]),
       [{ type: "text", text: "3 and 15" }],
     );
-    const outcome = await new AgentLoop({ model: model(stream), router: box }).run({
+    const outcome = await new AgentLoop({ model: model(stream), router: glovebox }).run({
       messages: [
         { role: "system", content: "Add." },
         { role: "user", content: "1+2, 5+10?" },
@@ -108,13 +108,13 @@ describe.for([
     // The same call with more time than its test has: the conversation does not wait for it.
     const stop = new AbortController();
     let isOver = false;
-    const control = box
+    const control = glovebox
       .execute({ id: "control", toolName: "spin", arguments: {} }, { timeoutMs: 120_000, signal: stop.signal })
       .finally(() => {
         isOver = true;
       });
     server.script([{ type: "call", id: "c1", name: "spin", arguments: {} }], [{ type: "text", text: "It hung." }]);
-    const outcome = await new AgentLoop({ model: model(stream), router: box, context: { timeoutMs: 300 } }).run({
+    const outcome = await new AgentLoop({ model: model(stream), router: glovebox, context: { timeoutMs: 300 } }).run({
       messages: [{ role: "user", content: "spin" }],
     });
     expect(outcome).toMatchObject({ status: "finished", text: "It hung." });
@@ -122,7 +122,7 @@ describe.for([
     if (answer?.role !== "tool" || answer.result.success) throw new Error("Expected a failed result");
     expect(answer.result.error.code).toBe("TOOL_TIMEOUT");
     // The process was killed, so it does not delay the next call.
-    const next = await box.execute({ id: "x", toolName: "math.add", arguments: { a: 1, b: 1 } });
+    const next = await glovebox.execute({ id: "x", toolName: "math.add", arguments: { a: 1, b: 1 } });
     expect(next).toMatchObject({ success: true, output: 2 });
     expect(answer.result.durationMs).toBeGreaterThanOrEqual(290);
     expect(isOver).toBe(false);
@@ -157,7 +157,7 @@ describe.for([
 describe("a host's own loop", () => {
   test("needs toOpenAITools(), readAnswer() and toCallOutput()", async () => {
     server.script(callFirst([["c1", { a: 20, b: 22 }]]), [{ type: "text", text: "42" }]);
-    const tools = toOpenAITools(box.router.getRegisteredTools(), { api: "responses" });
+    const tools = toOpenAITools(glovebox.router.getRegisteredTools(), { api: "responses" });
     const input: OpenAI.Responses.ResponseInputItem[] = [{ role: "user", content: "20 + 22?" }];
     for (;;) {
       const response = await client.responses.create({ model: "m", input, tools: tools.tools });
@@ -168,7 +168,7 @@ describe("a host's own loop", () => {
         break;
       }
       for (const call of calls) {
-        const result = await box.execute({ id: call.id, toolName: call.toolName, arguments: call.arguments });
+        const result = await glovebox.execute({ id: call.id, toolName: call.toolName, arguments: call.arguments });
         input.push(toCallOutput(call, result) as unknown as OpenAI.Responses.ResponseInputItem);
       }
     }

@@ -13,7 +13,7 @@ import { errorOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 import { makeWheel } from "../../support/wheel.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let store = "";
 
 beforeAll(async () => {
@@ -24,7 +24,7 @@ beforeAll(async () => {
     "half-1.5.dist-info/METADATA": "Metadata-Version: 2.1\nName: half\nVersion: 1.5\n",
   };
   writeFileSync(join(store, "half-1.5-py3-none-any.whl"), makeWheel(files));
-  box = await createGlovebox({
+  glovebox = await createGlovebox({
     tenancy: "multi",
     cache: PYTHON_CACHE,
     tools: { enabled: true, builtinTools: ["python_exec"] },
@@ -36,14 +36,14 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await box.close();
+  await glovebox.close();
   rmSync(store, { recursive: true });
 });
 
 let calls = 0;
 const run = (toolName: string, args: object, context: CallContext = {}): Promise<ToolResult> => {
   calls += 1;
-  return box.execute({ id: `p${calls}`, toolName, arguments: args }, { tenantId: "acme", ...context });
+  return glovebox.execute({ id: `p${calls}`, toolName, arguments: args }, { tenantId: "acme", ...context });
 };
 const exec = (code: string, context: CallContext = {}, input?: unknown): Promise<ToolResult> =>
   run("python_exec", input === undefined ? { code } : { code, input }, context);
@@ -65,8 +65,8 @@ describe("python_exec", () => {
     expect(outputOf(await exec("callable(input)", session))).toBe(true);
     expect(outputOf(await exec("x", { tenantId: "acme" }))).toMatchObject({ code: "TOOL_FAILED" });
     expect(outputOf(await exec("x", { ...session, tenantId: "another" }))).toMatchObject({ code: "TOOL_FAILED" });
-    expect(await box.closeSessions({ tenantId: "acme" })).toBe(1);
-    await box.closeSessions({ tenantId: "another" });
+    expect(await glovebox.closeSessions({ tenantId: "acme" })).toBe(1);
+    await glovebox.closeSessions({ tenantId: "another" });
   });
 
   test("returns the value of the last expression, with input as a Python object", async () => {
@@ -101,7 +101,7 @@ describe("python_exec", () => {
   });
 
   test("lists its granted capabilities, and is then no longer declared read-only", async () => {
-    const definition = (await box.listTools({ tenantId: "acme" })).find(({ name }) => name === "python_exec");
+    const definition = (await glovebox.listTools({ tenantId: "acme" })).find(({ name }) => name === "python_exec");
     expect(definition).toMatchObject({
       description: expect.stringContaining("Capabilities, to be awaited: kv, tools"),
     });
@@ -163,8 +163,8 @@ describe("python_exec", () => {
   test("reports a killed process, and serves the next call", async () => {
     let seen: readonly WorkerInfo[] = [];
     const onLog = (): void => {
-      seen = box.workers.filter(({ tenantIds }) => tenantIds.includes("killed"));
-      for (const pid of box.workerPids) process.kill(pid, "SIGKILL");
+      seen = glovebox.workers.filter(({ tenantIds }) => tenantIds.includes("killed"));
+      for (const pid of glovebox.workerPids) process.kill(pid, "SIGKILL");
     };
     const result = await exec("import time\nprint('begun')\ntime.sleep(50)", { tenantId: "killed", onLog });
     expect(seen).toMatchObject([
@@ -177,7 +177,7 @@ describe("python_exec", () => {
 
 describe("a tool in Python", () => {
   test("gets its description and schema by running its module", async () => {
-    const definition = await box.addTool(
+    const definition = await glovebox.addTool(
       {
         name: "words",
         language: "python",
@@ -201,7 +201,7 @@ describe("a tool in Python", () => {
       "lib/__init__.py": "",
       "lib/parts.py": "def half(n):\n    if n % 2:\n        raise ValueError(f'odd: {n}')\n    return n // 2\n",
     };
-    await box.addTool({ name: "half", files }, { tenantId: "acme" });
+    await glovebox.addTool({ name: "half", files }, { tenantId: "acme" });
     expect(outputOf(await run("half", { n: 4 }))).toBe(2);
     expect(outputOf(await run("half", { n: 3 }))).toMatchObject({
       code: "TOOL_FAILED",
@@ -212,7 +212,7 @@ describe("a tool in Python", () => {
   test("that cannot be compiled is BUNDLE_FAILED with its source location", async () => {
     const [code, file, line] = ["x = 1\n\nif x\n    pass\n", "tool.py", 3] as const;
     await expect(
-      box.addTool({ source: code, language: "python", name: "broken" }, { scope: "global" }),
+      glovebox.addTool({ source: code, language: "python", name: "broken" }, { scope: "global" }),
     ).rejects.toMatchObject({
       code: "BUNDLE_FAILED",
       message: expect.stringMatching(new RegExp(`^${file}:${line}:\\d+: SyntaxError: `)),
@@ -227,7 +227,7 @@ describe("a tool in Python", () => {
   ] as const)("with an invalid definition is BUNDLE_FAILED, with the reason: %j", async ([code, says]) => {
     const source = `${code}\ndef main(input): pass`;
     await expect(
-      box.addTool({ source, language: "python", name: "faulty" }, { scope: "global" }),
+      glovebox.addTool({ source, language: "python", name: "faulty" }, { scope: "global" }),
     ).rejects.toMatchObject({
       code: "BUNDLE_FAILED",
       message: expect.stringContaining(says),
@@ -237,7 +237,7 @@ describe("a tool in Python", () => {
   test("that ends its process during definition extraction is TOOL_FAILED with its line", async () => {
     const source = "import sys\nsys.exit(0)\ndef main(input): pass";
     await expect(
-      box.addTool({ source, language: "python", name: "leaves" }, { scope: "global" }),
+      glovebox.addTool({ source, language: "python", name: "leaves" }, { scope: "global" }),
     ).rejects.toMatchObject({
       code: "TOOL_FAILED",
       details: { errorName: "SystemExit", line: 2 },
@@ -246,13 +246,13 @@ describe("a tool in Python", () => {
 
   test("without main is BUNDLE_FAILED, and one whose module throws is TOOL_FAILED", async () => {
     await expect(
-      box.addTool({ source: "x = 1", language: "python", name: "none" }, { scope: "global" }),
+      glovebox.addTool({ source: "x = 1", language: "python", name: "none" }, { scope: "global" }),
     ).rejects.toMatchObject({
       code: "BUNDLE_FAILED",
       message: expect.stringContaining("main"),
     });
     await expect(
-      box.addTool(
+      glovebox.addTool(
         { source: "raise ValueError('no')\ndef main(i): pass", language: "python", name: "none" },
         { scope: "global" },
       ),
@@ -268,14 +268,14 @@ async def main(input, ctx):
     await ctx.kv.set("n", input["n"])
     return await ctx.kv.get("n")
 `;
-    await box.addTool(
+    await glovebox.addTool(
       { name: "keeps", language: "python", source: `\ufeff${code}` },
       { tenantId: "acme", grant: ["kv"] },
     );
     expect(outputOf(await run("keeps", { n: 5 }))).toBe(5);
     expect(outputOf(await run("keeps", { n: 6, bare: true }))).toBe(6);
     const source = `capabilities = {'kv': True}\n${code}`;
-    await box.addTool({ name: "denied", language: "python", source }, { tenantId: "acme" });
+    await glovebox.addTool({ name: "denied", language: "python", source }, { tenantId: "acme" });
     expect(outputOf(await run("denied", { n: 5 }))).toMatchObject({ code: "CAPABILITY_DENIED" });
   });
 
@@ -323,9 +323,9 @@ async def main(input, ctx):
 `;
     beforeAll(async () => {
       const tool = { language: "python", source: SOURCE } as const;
-      await box.addTool({ ...tool, name: "several" }, { tenantId: "acme" });
+      await glovebox.addTool({ ...tool, name: "several" }, { tenantId: "acme" });
       // One interpreter for its calls.
-      await box.addTool({ ...tool, name: "warm" }, { tenantId: "acme", isolateLifetime: "tool" });
+      await glovebox.addTool({ ...tool, name: "warm" }, { tenantId: "acme", isolateLifetime: "tool" });
     });
 
     test.for<[use: string, member: string, capability: string]>([
@@ -382,9 +382,12 @@ async def main(input: dict, ctx):
 `;
 
   test("waits without a process, and goes on as it began", async () => {
-    await box.addTool({ name: "waits", language: "python", source: SOURCE }, { tenantId: "acme", grant: ["waitFor"] });
+    await glovebox.addTool(
+      { name: "waits", language: "python", source: SOURCE },
+      { tenantId: "acme", grant: ["waitFor"] },
+    );
     expect(outputOf(await run("waits", { n: 1 }))).toMatchObject({ details: { reason: "needs_run" } });
-    await using runs = createRuns(box, { store: new MemoryRunStore(), pollMs: 0 });
+    await using runs = createRuns(glovebox, { store: new MemoryRunStore(), pollMs: 0 });
     const whose = { tenantId: "acme" };
     const { id, state, waits } = await runs.start({ toolName: "waits", arguments: { n: 4 }, ...whose });
     expect([state, waits]).toMatchObject(["suspended", [{ kind: "event", name: "go" }]]);

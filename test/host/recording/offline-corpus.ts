@@ -45,7 +45,7 @@ export async function openCorpus({ cache, origin, isWhole }: CorpusOptions): Pro
       return Math.random();
     },
   });
-  const box = await createGlovebox({
+  const glovebox = await createGlovebox({
     cache: cache === undefined ? false : { directory: cache },
     kv: "memory",
     capabilities: [slow],
@@ -55,10 +55,10 @@ export async function openCorpus({ cache, origin, isWhole }: CorpusOptions): Pro
     workers: { max: 4, warmProcesses: 0, warmPythonProcesses: 0 },
   });
   for (const [name, path, grant] of isWhole ? [...QUICK_FOLDERS, ...SLOW_FOLDERS] : QUICK_FOLDERS)
-    await box.addTool({ name, path: new URL(path, root).pathname }, { grant: [...grant] });
-  await box.addTool({ name: "program", source: PROGRAM_TOOL }, { grant: ["kv", "slow", "tools"] });
-  await box.addTool({ name: "other", source: OTHER_TOOL });
-  return box;
+    await glovebox.addTool({ name, path: new URL(path, root).pathname }, { grant: [...grant] });
+  await glovebox.addTool({ name: "program", source: PROGRAM_TOOL }, { grant: ["kv", "slow", "tools"] });
+  await glovebox.addTool({ name: "other", source: OTHER_TOOL });
+  return glovebox;
 }
 
 export interface CorpusCall {

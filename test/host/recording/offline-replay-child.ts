@@ -14,7 +14,7 @@ const isOffline = await fetch(corpus.origin).then(
   () => Object.values(networkInterfaces()).flat().length === 0,
 );
 
-const box = await openCorpus(corpus);
+const glovebox = await openCorpus(corpus);
 const others: unknown[] = [];
 let identical = 0;
 const rest = recordings.values();
@@ -22,7 +22,7 @@ const rest = recordings.values();
 let lost = 0;
 async function replay(recording: CallRecording): Promise<ReplayedCall> {
   for (let attempt = 1; ; attempt += 1) {
-    const replayed = await box.replay(recording);
+    const replayed = await glovebox.replay(recording);
     const isLost = !replayed.result.success && replayed.result.error.code === "SANDBOX_CRASHED";
     if (!isLost || attempt === 3) return replayed;
     lost += 1;
@@ -45,5 +45,5 @@ await Promise.all(
     }
   }),
 );
-await box.close();
+await glovebox.close();
 console.log(JSON.stringify({ isOffline, total: recordings.length, identical, lost, others: others.slice(0, 5) }));

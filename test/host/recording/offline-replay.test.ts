@@ -44,7 +44,7 @@ async function record(file: string): Promise<CorpusOptions> {
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const isWhole = CALLS >= 100;
   const options = { cache: (isWhole ? PYTHON_CACHE : SHARED_CACHE).directory, origin, isWhole };
-  const box = await openCorpus(options);
+  const glovebox = await openCorpus(options);
   const lines: string[] = [];
   /** A call whose worker process was lost has a recording with gaps, and is recorded again. */
   const recordOne = async (n: number, call: CorpusCall): Promise<void> => {
@@ -53,7 +53,7 @@ async function record(file: string): Promise<CorpusOptions> {
       const onRecording = (recording: CallRecording): void => {
         made = recording;
       };
-      const { success, ...result } = await box.execute({ id: `call${n}`, ...call }, { record: { onRecording } });
+      const { success, ...result } = await glovebox.execute({ id: `call${n}`, ...call }, { record: { onRecording } });
       const isLost = !success && "error" in result && result.error.code === "SANDBOX_CRASHED";
       if (isLost && attempt < 4) continue;
       lines.push(JSON.stringify(made));
@@ -66,7 +66,7 @@ async function record(file: string): Promise<CorpusOptions> {
       for (const [n, call] of calls) await recordOne(n, call);
     }),
   );
-  await box.close();
+  await glovebox.close();
   server.close();
   writeFileSync(file, lines.join("\n"));
   return options;

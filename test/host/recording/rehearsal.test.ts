@@ -5,7 +5,7 @@ import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { jsonChanges } from "../../../src/host/recording/json-changes.ts";
 import type { CallRecording } from "../../../src/host/recording/recording.ts";
-import { failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const price = (rule: string, more = ""): string => `
   export const capabilities = { rate: true };
@@ -17,7 +17,7 @@ const price = (rule: string, more = ""): string => `
     return { order, total, currency: "EUR", lines: [{ amount, rate }], id: crypto.randomUUID(), at: Date.now() };
   };`;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 const recordings: CallRecording[] = [];
 const COUNTRIES = ["de", "fr", "it", "es"];
 
@@ -29,8 +29,8 @@ beforeAll(async () => {
     outputSchema: z.number(),
     handler: () => 1 + Math.random(),
   });
-  box = await makeBox({ capabilities: [rate], limits: { maxQueuedCalls: 1_000 } });
-  await box.addTool({ name: "price", source: price("") }, { grant: ["rate"] });
+  glovebox = await makeGlovebox({ capabilities: [rate], limits: { maxQueuedCalls: 1_000 } });
+  await glovebox.addTool({ name: "price", source: price("") }, { grant: ["rate"] });
   // Three orders have an amount that the injected change affects.
   const amounts = Array.from({ length: 500 }, (_, n) => ([77, 250, 499].includes(n) ? 10_000 + n : n + 1));
   for (let at = 0; at < amounts.length; at += 10) {
@@ -42,15 +42,15 @@ beforeAll(async () => {
           toolName: "price",
           arguments: { order, amount, country: COUNTRIES[order % 4] },
         };
-        return box.execute(call, { record: { onRecording: (made) => recordings.push(made) } });
+        return glovebox.execute(call, { record: { onRecording: (made) => recordings.push(made) } });
       }),
     );
   }
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const update = async (source: string): Promise<unknown> =>
-  await box.updateTool({ name: "price", source }, { grant: ["rate"] });
+  await glovebox.updateTool({ name: "price", source }, { grant: ["rate"] });
 
 describe("a rehearsal of 500 recorded calls", () => {
   test("finds a change of behaviour in exactly the 3 calls that it affects", async () => {
@@ -59,7 +59,7 @@ describe("a rehearsal of 500 recorded calls", () => {
         "if (amount > 9_000) return { order, total: total - 1, currency: 'EUR', lines: [], id: crypto.randomUUID(), at: Date.now() };",
       ),
     );
-    const report = await box.rehearse(recordings);
+    const report = await glovebox.rehearse(recordings);
     expect(report).toMatchObject({ replayed: 500, identical: 497, different: 3, diverged: 0, failed: 0, skipped: 0 });
     expect(report.groups).toHaveLength(1);
     const [group] = report.groups;
@@ -81,7 +81,7 @@ describe("a rehearsal of 500 recorded calls", () => {
       ),
     );
     const sample = recordings.slice(0, 40);
-    const report = await box.rehearse(sample, { maxConcurrency: 8 });
+    const report = await glovebox.rehearse(sample, { maxConcurrency: 8 });
     expect(report).toMatchObject({ replayed: 40, identical: 20, different: 0, diverged: 10, failed: 10 });
     expect(report.groups.map(({ verdict, count, summary }) => [verdict, count, summary]).sort()).toEqual([
       ["diverged", 10, "expected one of the 1 recorded requests to rate, got rate(…)"],
@@ -92,7 +92,7 @@ describe("a rehearsal of 500 recorded calls", () => {
   test("waits for a limit of the host, and skips what it does not let run for a minute", async () => {
     const recorded: CallRecording[] = [];
     const limited = { a: { rateLimit: { calls: 4, per: "second" } }, b: { quotas: { calls: { month: 2 } } } } as const;
-    await using own = await makeBox({ tenancy: "multi", tenants: limited });
+    await using own = await makeGlovebox({ tenancy: "multi", tenants: limited });
     for (const tenantId of ["a", "b"]) {
       await own.addTool({ name: "echo", source: "export default (input) => input;" }, { tenantId });
       const call = { id: "c", toolName: "echo", arguments: { a: 1 } };
@@ -112,7 +112,7 @@ describe("a rehearsal of 500 recorded calls", () => {
   });
 
   test("compares CPU times, memory, and durations with the waits of the recorded call", async () => {
-    await using own = await makeBox({});
+    await using own = await makeGlovebox({});
     await own.addTool({ name: "adds", source: "export default ({ n }) => n + 1;" });
     const recorded: CallRecording[] = [];
     const onRecording = (made: CallRecording): void => void recorded.push(made);
@@ -137,11 +137,16 @@ describe("a rehearsal of 500 recorded calls", () => {
   test("skips recordings that are incomplete or invalid", async () => {
     await update(price(""));
     const [first] = recordings;
-    const report = await box.rehearse([first, { ...first, incomplete: "too_large" }, {}, { ...first, tenantId: "x" }]);
+    const report = await glovebox.rehearse([
+      first,
+      { ...first, incomplete: "too_large" },
+      {},
+      { ...first, tenantId: "x" },
+    ]);
     expect(report).toMatchObject({ replayed: 1, identical: 1, skipped: 3, skippedFor: { recording: 3, limit: 0 } });
-    expect(await failureOf(box.rehearse([], { sample: 5 } as never))).toMatchObject({ code: "PARAM_INVALID" });
+    expect(await failureOf(glovebox.rehearse([], { sample: 5 } as never))).toMatchObject({ code: "PARAM_INVALID" });
     for (const wrong of [undefined, null, {}, "recordings"])
-      expect(await failureOf(box.rehearse(wrong as never))).toMatchObject({ code: "PARAM_INVALID" });
+      expect(await failureOf(glovebox.rehearse(wrong as never))).toMatchObject({ code: "PARAM_INVALID" });
   });
 });
 

@@ -7,12 +7,12 @@ import * as z from "zod";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { CallRecording } from "../../../src/host/recording/recording.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 import { OTHER_TOOL, PROGRAM_TOOL, type Program, programs } from "../../support/programs.ts";
 
 const RUNS = Number(process.env.GLOVEBOX_REPLAY_PROGRAMS ?? 150);
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let handled = 0;
 beforeAll(async () => {
   const slow = defineCapability({
@@ -27,16 +27,16 @@ beforeAll(async () => {
       return Math.random();
     },
   });
-  box = await makeBox({ capabilities: [slow] });
-  await box.addTool({ name: "program", source: PROGRAM_TOOL }, { grant: ["kv", "slow", "tools"] });
-  await box.addTool({ name: "other", source: OTHER_TOOL });
+  glovebox = await makeGlovebox({ capabilities: [slow] });
+  await glovebox.addTool({ name: "program", source: PROGRAM_TOOL }, { grant: ["kv", "slow", "tools"] });
+  await glovebox.addTool({ name: "other", source: OTHER_TOOL });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 async function record(program: Program): Promise<CallRecording> {
   let recording: CallRecording | undefined;
   const call = { id: "recorded", toolName: "program", arguments: { program } };
-  const result = await box.execute(call, { record: { onRecording: (made) => (recording = made) } });
+  const result = await glovebox.execute(call, { record: { onRecording: (made) => (recording = made) } });
   if (!result.success) throw new Error(`${result.error.code}: ${result.error.message}`);
   return recording as CallRecording;
 }
@@ -47,7 +47,7 @@ describe("replay", () => {
       const recording = await record(program);
       const before = handled;
       // As it would come from a file.
-      const { verdict, outcome, divergence } = await box.replay(JSON.parse(JSON.stringify(recording)));
+      const { verdict, outcome, divergence } = await glovebox.replay(JSON.parse(JSON.stringify(recording)));
       expect({ outcome, divergence }).toEqual({ outcome: recording.outcome, divergence: undefined });
       expect([verdict, handled]).toEqual(["identical", before]);
     });

@@ -7,7 +7,7 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { type CallRecording, parseRecording } from "../../../src/host/recording/recording.ts";
 import { redactRecording } from "../../../src/host/recording/redact-recording.ts";
 import type { ReplayOptions } from "../../../src/host/recording/replay-call.ts";
-import { errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { errorOf, failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { withMoreTime } from "../../support/more-time.ts";
 
 const TOOL = `
@@ -18,7 +18,7 @@ const TOOL = `
     return { found, at: Date.now(), random: Math.random() };
   };`;
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let looked: string[] = [];
 beforeAll(async () => {
   const look = defineCapability({
@@ -36,14 +36,14 @@ beforeAll(async () => {
       return `${name} ${Math.random()}`;
     },
   });
-  box = await makeBox({ capabilities: [look] });
+  glovebox = await makeGlovebox({ capabilities: [look] });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 let tools = 0;
 async function addTool(source = TOOL): Promise<string> {
   tools += 1;
-  await box.addTool({ name: `tool${tools}`, source }, { grant: ["look", "kv"] });
+  await glovebox.addTool({ name: `tool${tools}`, source }, { grant: ["look", "kv"] });
   return `tool${tools}`;
 }
 
@@ -56,15 +56,15 @@ async function record(args: unknown, source?: string, more: Partial<CallContext>
   const toolName = await addTool(source);
   let recording: CallRecording | undefined;
   const options = { onRecording: (made: CallRecording) => (recording = made), maxBytes: more.record?.maxBytes };
-  await box.execute({ id: "c", toolName, arguments: args }, { ...more, record: options });
+  await glovebox.execute({ id: "c", toolName, arguments: args }, { ...more, record: options });
   looked = [];
   return { toolName, recording: recording as CallRecording };
 }
 
 const change = async (toolName: string, source: string): Promise<unknown> =>
-  await box.updateTool({ name: toolName, source }, { grant: ["look", "kv"] });
+  await glovebox.updateTool({ name: toolName, source }, { grant: ["look", "kv"] });
 
-const replay = async (recording: unknown, options?: ReplayOptions) => await box.replay(recording, options);
+const replay = async (recording: unknown, options?: ReplayOptions) => await glovebox.replay(recording, options);
 
 describe("a replay on the recorded version", () => {
   test("has the recorded output and calls no handler", async () => {
@@ -98,7 +98,7 @@ describe("a replay on the recorded version", () => {
     const toolName = await addTool(source);
     const recordings: CallRecording[] = [];
     for (let times = 0; times < 8; times += 1) {
-      await box.execute({ id: "c", toolName }, { record: { onRecording: (made) => recordings.push(made) } });
+      await glovebox.execute({ id: "c", toolName }, { record: { onRecording: (made) => recordings.push(made) } });
       // Lets a warm isolate be made for the next call. The test holds without one, too.
       await new Promise((resolve) => setTimeout(resolve, 30));
     }
@@ -114,7 +114,7 @@ describe("a replay on the recorded version", () => {
     const toolName = await addTool(source);
     let recording: CallRecording | undefined;
     const call = { id: "c", toolName, arguments: { n: 600, data: new Uint8Array([1, 2, 3]) } };
-    for await (const item of box.stream(call, { record: { onRecording: (made) => (recording = made) } })) {
+    for await (const item of glovebox.stream(call, { record: { onRecording: (made) => (recording = made) } })) {
       if (item.type === "result") expect(item.success).toBe(true);
     }
     const replayed = await replay(JSON.parse(JSON.stringify(recording)));
@@ -143,8 +143,8 @@ describe("a replay on the recorded version", () => {
     const toolName = await addTool(source);
 
     let recording: CallRecording | undefined;
-    await box.execute({ id: "c", toolName }, { record: { onRecording: (made) => (recording = made) } });
-    await box.updateTool({ name: toolName, source }, { grant: [] });
+    await glovebox.execute({ id: "c", toolName }, { record: { onRecording: (made) => (recording = made) } });
+    await glovebox.updateTool({ name: toolName, source }, { grant: [] });
     expect(await replay(recording)).toMatchObject({ verdict: "identical" });
   });
 });
@@ -249,12 +249,12 @@ describe("a recording", () => {
     for (const redact of [redactRecording, upperCase]) {
       const made: CallRecording[] = [];
       const call = { id: "c", toolName, arguments: {} };
-      outputOf(await box.execute(call, { record: { redact, onRecording: (recording) => made.push(recording) } }));
+      outputOf(await glovebox.execute(call, { record: { redact, onRecording: (recording) => made.push(recording) } }));
       const stored = parseRecording(JSON.parse(JSON.stringify(made[0])));
       expect(stored).toMatchObject({ redacted: true, requests: [{ input: expect.stringMatching(/FOR|redacted/i) }] });
       for (const match of ["position", "arguments"] as const) {
         const options = redact === redactRecording ? { match } : { match, redact };
-        expect(await box.replay(stored, options), match).toMatchObject({ verdict: "identical" });
+        expect(await glovebox.replay(stored, options), match).toMatchObject({ verdict: "identical" });
       }
     }
   });
@@ -266,7 +266,7 @@ describe("a recording", () => {
     });
     expect([recording.incomplete, recording.requests, recording.turns]).toEqual(["too_large", [], []]);
     expect(JSON.stringify(recording).length).toBeLessThan(4_000);
-    expect(await failureOf(box.replay(recording))).toMatchObject({ code: "PARAM_INVALID" });
+    expect(await failureOf(glovebox.replay(recording))).toMatchObject({ code: "PARAM_INVALID" });
   });
 
   test.for<[string, (recording: Record<string, unknown>) => unknown]>([
@@ -284,7 +284,7 @@ describe("a recording", () => {
     ],
   ])("is rejected if it is invalid: %s", async ([, damage]) => {
     const { recording } = await record({ names: [] });
-    expect(await failureOf(box.replay(damage(recording as never)))).toMatchObject({ code: "PARAM_INVALID" });
+    expect(await failureOf(glovebox.replay(damage(recording as never)))).toMatchObject({ code: "PARAM_INVALID" });
   });
 
   test("diverges if its turns or answers were changed, and never hangs", async () => {
@@ -304,29 +304,29 @@ describe("a recording", () => {
     const toolName = await addTool();
     const record2 = { onRecording: () => {} };
     const call = { id: "c", toolName, arguments: { names: [] } };
-    const both = await box.execute(call, { record: record2, deterministic: { seed: "s" } });
+    const both = await glovebox.execute(call, { record: record2, deterministic: { seed: "s" } });
     expect(errorOf(both).code).toBe("PARAM_INVALID");
-    const wrong = await box.execute(call, { record: { maxBytes: 5 } } as unknown as CallContext);
+    const wrong = await glovebox.execute(call, { record: { maxBytes: 5 } } as unknown as CallContext);
     expect(errorOf(wrong).code).toBe("PARAM_INVALID");
-    const forged = await box.execute(call, { replay: { recording: {} } } as unknown as CallContext);
+    const forged = await glovebox.execute(call, { replay: { recording: {} } } as unknown as CallContext);
     expect(errorOf(forged).code).toBe("PARAM_INVALID");
   });
 
   test("does not run a function of the host", async () => {
     const { recording } = await record({ names: [] });
     let ran = 0;
-    box.router.register("on-host", {}, () => {
+    glovebox.router.register("on-host", {}, () => {
       ran += 1;
       return ran;
     });
-    const { verdict, result } = await box.replay({ ...recording, toolName: "on-host" });
+    const { verdict, result } = await glovebox.replay({ ...recording, toolName: "on-host" });
     expect([verdict, errorOf(result).code, ran]).toEqual(["failed", "PARAM_INVALID", 0]);
   });
 
   test("of another tenant is rejected", async () => {
     const { recording } = await record({ names: [] });
     const other = { ...recording, tenantId: "other" };
-    expect(await failureOf(box.replay(other))).toMatchObject({ code: "PARAM_INVALID" });
+    expect(await failureOf(glovebox.replay(other))).toMatchObject({ code: "PARAM_INVALID" });
   });
 });
 

@@ -9,9 +9,9 @@ import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import type { ErrorCode, ToolError } from "../../../src/sandbox/contract/errors.ts";
-import { codeOf, errorOf, expectPublishable, failureOf, makeBox } from "../../support/host-zone.ts";
+import { codeOf, errorOf, expectPublishable, failureOf, makeGlovebox } from "../../support/host-zone.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 const folder = mkdtempSync(join(tmpdir(), "glovebox-bad-inputs-"));
 
 /** Valid tools that are called with invalid inputs or return invalid outputs. */
@@ -56,11 +56,13 @@ const TOOLS: readonly (readonly [name: string, source: string])[] = [
 ];
 
 beforeAll(async () => {
-  box = await makeBox({ limits: { timeoutMs: 120_000, memoryMiB: 64, outputBytes: 1_000_000, inputBytes: 100_000 } });
-  await Promise.all(TOOLS.map(([name, source]) => box.addTool({ name, source })));
+  glovebox = await makeGlovebox({
+    limits: { timeoutMs: 120_000, memoryMiB: 64, outputBytes: 1_000_000, inputBytes: 100_000 },
+  });
+  await Promise.all(TOOLS.map(([name, source]) => glovebox.addTool({ name, source })));
 });
 afterAll(async () => {
-  await box.close();
+  await glovebox.close();
   await rm(folder, { recursive: true, force: true });
 });
 
@@ -166,7 +168,7 @@ describe("Glovebox.execute() with an invalid call", () => {
     ],
     ["an unknown key for zod", call({ n: 2, m: 1 }, "zodded"), "PARAM_INVALID", /^The arguments of zodded: .*m/],
   ])("%s", async ([, toolCall, code, message]) => {
-    const result = await box.execute(toolCall as never);
+    const result = await glovebox.execute(toolCall as never);
     const error = errorOf(result);
     expect([error.code, error.message]).toEqual([code, expect.stringMatching(message)]);
     expectPublishable(result);
@@ -187,7 +189,7 @@ describe("Glovebox.execute() with an invalid call", () => {
       /^context\.signal: expected an AbortSignal, got an instance of AbortController$/,
     ],
   ])("a context with %s: PARAM_INVALID", async ([, context, message]) => {
-    const result = await box.execute({ id: "c1", toolName: "strict", arguments: { a: 1 } }, context);
+    const result = await glovebox.execute({ id: "c1", toolName: "strict", arguments: { a: 1 } }, context);
     expect([codeOf(result), errorOf(result).message]).toEqual(["PARAM_INVALID", expect.stringMatching(message)]);
     expectPublishable(result);
   });
@@ -227,7 +229,7 @@ describe("Glovebox.execute() with a tool that returns an invalid output", () => 
     ["no such answer", "TOOL_FAILED", /is not a function$/],
   ])("%s", async ([answer, code, message]) => {
     const call = { id: "c1", toolName: "odd", arguments: { answer } };
-    const result = await box.execute(call, {
+    const result = await glovebox.execute(call, {
       timeoutMs: code === "TOOL_TIMEOUT" ? 300 : 120_000,
     });
     const error = errorOf(result);
@@ -237,7 +239,7 @@ describe("Glovebox.execute() with a tool that returns an invalid output", () => 
 
   test("a tool that allocates endlessly: MEMORY_LIMIT", async () => {
     const call = { id: "c1", toolName: "odd", arguments: { answer: "memory" } };
-    const error = errorOf(await box.execute(call));
+    const error = errorOf(await glovebox.execute(call));
     expect([error.code, error.message]).toEqual([
       "MEMORY_LIMIT",
       "odd used more than 64 MiB of memory (limits.memoryMiB) and was stopped",
@@ -250,7 +252,7 @@ describe("Glovebox.execute() with a tool that returns an invalid output", () => 
     ["nothing", "shaped", {}, /^The output of shaped: at the top: .*null/i],
     ["a value that the tool's own schema rejects", "zodded", { n: 12 }, /^The output of zodded: \/sum: /],
   ])("%s for its output schema: OUTPUT_INVALID", async ([, toolName, args, message]) => {
-    const result = await box.execute({ id: "c1", toolName, arguments: args });
+    const result = await glovebox.execute({ id: "c1", toolName, arguments: args });
     expect([codeOf(result), errorOf(result).message]).toEqual(["OUTPUT_INVALID", expect.stringMatching(message)]);
     expectPublishable(result);
   });
@@ -268,9 +270,9 @@ describe("Glovebox.addTool() with an invalid tool", () => {
   /** For tools that never end. */
   let hasty: Glovebox;
   beforeAll(async () => {
-    small = await makeBox({ engine: { dynamicCode: false }, limits: { timeoutMs: 30_000, memoryMiB: 32 } });
+    small = await makeGlovebox({ engine: { dynamicCode: false }, limits: { timeoutMs: 30_000, memoryMiB: 32 } });
     await small.addTool({ name: "strict", source: FINE });
-    hasty = await makeBox({ limits: { timeoutMs: 300 } });
+    hasty = await makeGlovebox({ limits: { timeoutMs: 300 } });
   });
   afterAll(async () => {
     await small.close();
@@ -534,8 +536,8 @@ describe("Glovebox.addTool() with an invalid tool", () => {
       /^in a trap$/,
     ],
   ])("%s", async ([, input, code, message]) => {
-    const box = code === "TOOL_TIMEOUT" ? hasty : small;
-    expectPresentable(await failureOf(box.addTool(input as never)), code, message);
+    const glovebox = code === "TOOL_TIMEOUT" ? hasty : small;
+    expectPresentable(await failureOf(glovebox.addTool(input as never)), code, message);
     expect(hasty.router.getRegisteredTools()).toEqual([]);
     expect(small.router.getRegisteredTools().map(({ name }) => name)).toEqual(["strict"]);
   });
@@ -551,7 +553,11 @@ describe("Glovebox.addTool() with an invalid tool", () => {
     ["an empty tenant", { tenantId: "" }, /^options\.tenantId: /],
     ["an unknown isolateLifetime", { isolateLifetime: "none" }, /^options\.isolateLifetime: .*call.*tool/],
   ])("options with %s: PARAM_INVALID", async ([, options, message]) => {
-    expectPresentable(await failureOf(box.addTool({ source: FINE, name: "x" }, options)), "PARAM_INVALID", message);
+    expectPresentable(
+      await failureOf(glovebox.addTool({ source: FINE, name: "x" }, options)),
+      "PARAM_INVALID",
+      message,
+    );
   });
 });
 
@@ -580,7 +586,7 @@ describe("createGlovebox() with invalid options", () => {
 
 describe("ToolRouter and Glovebox when closed", () => {
   test("a closed Glovebox: TOOL_UNAVAILABLE from every entry", async () => {
-    const closed = await makeBox();
+    const closed = await makeGlovebox();
     await closed.close();
     expect(codeOf(await closed.execute({ id: "c", toolName: "x" }))).toBe("TOOL_UNAVAILABLE");
     expectPresentable(await failureOf(closed.addTool({ source: "" })), "TOOL_UNAVAILABLE", /^Glovebox is closed$/);
@@ -588,9 +594,12 @@ describe("ToolRouter and Glovebox when closed", () => {
   });
 
   test("a value that is not a batch, or has invalid calls: one result each, never a rejection", async () => {
-    const results = await box.executeBatch([undefined, { id: "c", toolName: "strict", arguments: { a: 1 } }] as never);
+    const results = await glovebox.executeBatch([
+      undefined,
+      { id: "c", toolName: "strict", arguments: { a: 1 } },
+    ] as never);
     expect(results.map(codeOf)).toEqual(["PARAM_INVALID", "ok"]);
-    await expect(box.executeBatch([], { maxConcurrency: Number.NaN })).resolves.toEqual([]);
+    await expect(glovebox.executeBatch([], { maxConcurrency: Number.NaN })).resolves.toEqual([]);
   });
 
   test("a router without tools reports that it has none", async () => {

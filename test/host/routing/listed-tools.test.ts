@@ -6,16 +6,16 @@ import { toOpenApi } from "../../../src/host/adapters/openapi.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { toOpenAITools } from "../../../src/host/openai/tools.ts";
 import type { ListedTool } from "../../../src/host/routing/listed-tool.ts";
-import { codeOf, failureOf, makeBox } from "../../support/host-zone.ts";
+import { codeOf, failureOf, makeGlovebox } from "../../support/host-zone.ts";
 
 const ACME = { tenantId: "acme" } as const;
 const OTHER = { tenantId: "other" } as const;
 const SOURCE = "export default () => 1";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let addedAfter: number;
 beforeAll(async () => {
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     tenancy: "multi",
     limits: { timeoutMs: 9_000 },
     tenants: (tenantId) => {
@@ -25,13 +25,13 @@ beforeAll(async () => {
   });
   addedAfter = Date.now();
   const grant = ["stringToCode", "kv", "fetch"];
-  await box.addTool({ source: SOURCE, name: "own", overrides: { limits: { cpuMs: 700 } } }, { ...ACME, grant });
-  box.router.register("trusted", { limits: { timeoutMs: 1_000 } }, () => 1, ACME);
+  await glovebox.addTool({ source: SOURCE, name: "own", overrides: { limits: { cpuMs: 700 } } }, { ...ACME, grant });
+  glovebox.router.register("trusted", { limits: { timeoutMs: 1_000 } }, () => 1, ACME);
 });
-afterAll(async () => await box.close());
+afterAll(async () => await glovebox.close());
 
 const find = async (name: string, scope: { readonly tenantId: string } = ACME): Promise<ListedTool> => {
-  const found = (await box.listTools(scope)).find((tool) => tool.name === name);
+  const found = (await glovebox.listTools(scope)).find((tool) => tool.name === name);
   if (found === undefined) throw new Error(`There is no tool named ${name}`);
   return found;
 };
@@ -46,23 +46,23 @@ test("a sandboxed tool is listed with its hash, its owner, its grants and the li
     sourceId: "sandbox:own",
   });
   expect(metadata.limits).toMatchObject({ timeoutMs: 5_000, memoryMiB: 64, cpuMs: 700 });
-  const { bundle } = await box.inspectTool({ source: SOURCE }, ACME);
+  const { bundle } = await glovebox.inspectTool({ source: SOURCE }, ACME);
   expect(metadata.contentHash).toBe(bundle.sha256);
   expect(metadata.addedAt).toBeGreaterThanOrEqual(addedAfter);
   expect(metadata.addedAt).toBeLessThanOrEqual(Date.now());
   expect(metadata).not.toHaveProperty("updatedAt");
-  expect(definition).toEqual(box.router.getRegisteredTools(ACME).find(({ name }) => name === "own"));
+  expect(definition).toEqual(glovebox.router.getRegisteredTools(ACME).find(({ name }) => name === "own"));
   expect(JSON.parse(JSON.stringify(metadata))).toEqual(metadata);
 });
 
 test("the digest is that of the tool, as a call states it", async () => {
   const listed = await find("own");
   const { digest } = listed.metadata;
-  expect(box.router.digestOf(listed, ACME)).toBe(digest);
+  expect(glovebox.router.digestOf(listed, ACME)).toBe(digest);
   const { metadata: _metadata, ...definition } = listed;
-  expect(box.router.digestOf(definition, ACME)).toBe(digest);
-  expect(box.router.digestOf({ ...listed, description: "another" }, ACME)).toBeUndefined();
-  const call = (toolDigest: string) => box.execute({ id: "c1", toolName: "own" }, { ...ACME, toolDigest });
+  expect(glovebox.router.digestOf(definition, ACME)).toBe(digest);
+  expect(glovebox.router.digestOf({ ...listed, description: "another" }, ACME)).toBeUndefined();
+  const call = (toolDigest: string) => glovebox.execute({ id: "c1", toolName: "own" }, { ...ACME, toolDigest });
   expect([codeOf(await call(digest)), codeOf(await call("another"))]).toEqual(["ok", "APPROVAL_REQUIRED"]);
 });
 
@@ -79,21 +79,21 @@ test("a host function has no code and no grants to list", async () => {
 });
 
 test("a global tool has each tenant's own limits, and names no owner", async () => {
-  const registered = box.router.registry.get("own", "acme");
+  const registered = glovebox.router.registry.get("own", "acme");
   if (registered === undefined) throw new Error("Expected a tool");
   const definition = { ...registered.definition, name: "global" };
-  box.router.add({ ...registered, definition, tenantId: undefined });
+  glovebox.router.add({ ...registered, definition, tenantId: undefined });
   const [acme, other] = [await find("global"), await find("global", OTHER)];
   expect([acme.metadata.limits.timeoutMs, other.metadata.limits.timeoutMs]).toEqual([5_000, 9_000]);
   expect(other.metadata.scope).toBe("global");
   expect(other.metadata).not.toHaveProperty("tenantId");
-  expect((await box.listTools(OTHER)).map(({ name }) => name)).toEqual(["global"]);
+  expect((await glovebox.listTools(OTHER)).map(({ name }) => name)).toEqual(["global"]);
 });
 
 test("an update keeps when the tool was added, and says when it was updated", async () => {
-  await box.addTool({ source: SOURCE, name: "dated" }, ACME);
+  await glovebox.addTool({ source: SOURCE, name: "dated" }, ACME);
   const before = (await find("dated")).metadata;
-  await box.updateTool({ source: "export default () => 2", name: "dated" }, { ...ACME, grant: ["kv"] });
+  await glovebox.updateTool({ source: "export default () => 2", name: "dated" }, { ...ACME, grant: ["kv"] });
   const after = (await find("dated")).metadata;
   expect(after.addedAt).toBe(before.addedAt);
   expect(after.updatedAt).toBeGreaterThanOrEqual(before.addedAt as number);
@@ -102,10 +102,10 @@ test("an update keeps when the tool was added, and says when it was updated", as
 });
 
 test("a listed tool is a definition to every adapter, and its metadata reaches no model", async () => {
-  const tools = await box.listTools(ACME);
+  const tools = await glovebox.listTools(ACME);
   const names = tools.map(({ name }) => name);
-  expect(Object.keys(toAISDKTools(box, { ...ACME, tools }))).toEqual(names);
-  expect(toAgentsTools(box, { ...ACME, tools }).map(({ name }) => name)).toEqual(names);
+  expect(Object.keys(toAISDKTools(glovebox, { ...ACME, tools }))).toEqual(names);
+  expect(toAgentsTools(glovebox, { ...ACME, tools }).map(({ name }) => name)).toEqual(names);
   const shown = JSON.stringify([toOpenAITools(tools, { api: "responses" }), toOpenApi(tools)]);
   for (const hidden of ["metadata", "addedAt", "contentHash", tools[0]?.metadata.digest as string]) {
     expect(shown).not.toContain(hidden);
@@ -113,5 +113,5 @@ test("a listed tool is a definition to every adapter, and its metadata reaches n
 });
 
 test("a tenant without a valid policy has no list", async () => {
-  expect((await failureOf(box.listTools({ tenantId: "broken" }))).code).toBe("INTERNAL");
+  expect((await failureOf(glovebox.listTools({ tenantId: "broken" }))).code).toBe("INTERNAL");
 });

@@ -4,19 +4,19 @@ import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { StreamItem } from "../../../src/host/contract/tool-stream.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { CallInfo, CallState } from "../../../src/host/routing/open-calls.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const A = { tenantId: "a" } as const;
 const LONG_MS = 120_000;
 
 /** Polls until a call matches. */
-async function until(box: Glovebox, fits: (call: CallInfo) => boolean): Promise<CallInfo> {
+async function until(glovebox: Glovebox, fits: (call: CallInfo) => boolean): Promise<CallInfo> {
   const end = performance.now() + 200_000;
   for (;;) {
-    const found = box.listCalls({ scope: "all" }).find(fits);
+    const found = glovebox.listCalls({ scope: "all" }).find(fits);
     if (found !== undefined) return found;
     if (performance.now() > end) {
-      throw new Error(`No such call among ${JSON.stringify(box.listCalls({ scope: "all" }))}`);
+      throw new Error(`No such call among ${JSON.stringify(glovebox.listCalls({ scope: "all" }))}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
@@ -31,10 +31,10 @@ function expectCancelled(result: ToolResult): void {
 const LOOP = "export default () => { for (;;); }";
 
 describe("Glovebox.listCalls() and cancelCall()", () => {
-  let box: Glovebox;
+  let glovebox: Glovebox;
   const opens: (() => void)[] = [];
   beforeAll(async () => {
-    box = await makeBox({
+    glovebox = await makeGlovebox({
       tenancy: "multi",
       limits: { timeoutMs: LONG_MS, cpuMs: LONG_MS },
       tenants: { narrow: { limits: { maxConcurrentCalls: 1 } } },
@@ -49,24 +49,24 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
     });
     const held = (): Promise<string> => new Promise((resolve) => opens.push(() => resolve("opened")));
     for (const tenantId of ["a", "b", "narrow"]) {
-      box.router.register("held", {}, held, { tenantId });
-      box.router.register("quick", {}, () => "done", { tenantId });
-      await box.addTool({ source: LOOP, name: "loop" }, { tenantId });
+      glovebox.router.register("held", {}, held, { tenantId });
+      glovebox.router.register("quick", {}, () => "done", { tenantId });
+      await glovebox.addTool({ source: LOOP, name: "loop" }, { tenantId });
     }
     const calling = "export default async (_input, ctx) => await ctx.tools.held({});";
-    await box.addTool({ source: calling, name: "calling" }, { ...A, grant: ["tools"] });
-    await box.addTool(
+    await glovebox.addTool({ source: calling, name: "calling" }, { ...A, grant: ["tools"] });
+    await glovebox.addTool(
       { source: "export default async (_i, ctx) => ctx.tools.loop({})", name: "outer" },
       { ...A, grant: ["tools"] },
     );
-    await box.addTool(
+    await glovebox.addTool(
       {
         source: "export default async function* () { yield 1; for (;;) await new Promise(() => {}); }",
         name: "streaming",
       },
       A,
     );
-    await box.addTool(
+    await glovebox.addTool(
       {
         source: "export default async ({ wait }) => { if (wait) await new Promise(() => {}); return 1; }",
         name: "kept",
@@ -76,18 +76,18 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
   });
   // Removes what a failed test has left.
   afterEach(() => {
-    for (const { id, tenantId } of box.listCalls({ scope: "all" })) box.cancelCall(id, { tenantId });
+    for (const { id, tenantId } of glovebox.listCalls({ scope: "all" })) glovebox.cancelCall(id, { tenantId });
   });
-  afterAll(async () => await box.close());
+  afterAll(async () => await glovebox.close());
 
   const call = (id: string, toolName: string, context: object = A, args: object = {}): Promise<ToolResult> =>
-    box.execute({ id, toolName, arguments: args }, context);
+    glovebox.execute({ id, toolName, arguments: args }, context);
 
   test("lists each call until it has its result", async () => {
-    expect([box.listCalls(A), box.listCalls({ scope: "all" })]).toEqual([[], []]);
+    expect([glovebox.listCalls(A), glovebox.listCalls({ scope: "all" })]).toEqual([[], []]);
     const before = Date.now();
     const running = call("c1", "held", { ...A, timeoutMs: 60_000 });
-    const info = await until(box, isIn("c1", "running"));
+    const info = await until(glovebox, isIn("c1", "running"));
     expect(info).toMatchObject({ callId: "c1", toolName: "held", tenantId: "a" });
     expect(info.id).not.toBe("c1");
     expect(info.ageMs).toBeGreaterThanOrEqual(0);
@@ -97,8 +97,8 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
     expect(info).not.toHaveProperty("parentId");
     for (const open of opens.splice(0)) open();
     expect(outputOf(await running)).toBe("opened");
-    expect(box.listCalls(A)).toEqual([]);
-    expect(box.cancelCall(info.id, A)).toBe(false);
+    expect(glovebox.listCalls(A)).toEqual([]);
+    expect(glovebox.cancelCall(info.id, A)).toBe(false);
   });
 
   test.for<[string, string, CallState]>([
@@ -110,40 +110,40 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
   ])("cancelCall() ends a call %s", async ([, kind, state]) => {
     const toolName = kind === "hooked" || kind === "shown" ? "quick" : kind;
     const running = call(`${kind}-1`, toolName);
-    const { id } = await until(box, isIn(`${kind}-1`, state));
-    expect(box.cancelCall(id, A)).toBe(true);
+    const { id } = await until(glovebox, isIn(`${kind}-1`, state));
+    expect(glovebox.cancelCall(id, A)).toBe(true);
     expectCancelled(await running);
-    expect(box.listCalls(A)).toEqual([]);
-    expect(box.cancelCall(id, A)).toBe(false);
+    expect(glovebox.listCalls(A)).toEqual([]);
+    expect(glovebox.cancelCall(id, A)).toBe(false);
   });
 
   test("cancelCall() ends a call that waits for a worker process, and the one that runs goes on", async () => {
     const narrow = { tenantId: "narrow" };
     const running = call("runs", "loop", narrow);
-    await until(box, isIn("runs", "running"));
+    await until(glovebox, isIn("runs", "running"));
     const waiting = call("waits", "loop", narrow);
-    const { id } = await until(box, isIn("waits", "queued"));
-    expect(box.cancelCall(id, narrow)).toBe(true);
+    const { id } = await until(glovebox, isIn("waits", "queued"));
+    expect(glovebox.cancelCall(id, narrow)).toBe(true);
     expectCancelled(await waiting);
-    expect(box.listCalls(narrow).map(({ callId }) => callId)).toEqual(["runs"]);
-    expect(box.cancelCall("runs", narrow)).toBe(true);
+    expect(glovebox.listCalls(narrow).map(({ callId }) => callId)).toEqual(["runs"]);
+    expect(glovebox.cancelCall("runs", narrow)).toBe(true);
     expectCancelled(await running);
   });
 
   test("a nested call is listed with its parent, and ends with it", async () => {
     const running = call("outer-1", "outer");
-    const nested = await until(box, ({ toolName, state }) => toolName === "loop" && state === "running");
-    const parent = await until(box, ({ callId }) => callId === "outer-1");
+    const nested = await until(glovebox, ({ toolName, state }) => toolName === "loop" && state === "running");
+    const parent = await until(glovebox, ({ callId }) => callId === "outer-1");
     expect(nested.parentId).toBe(parent.id);
-    expect(box.cancelCall(parent.id, A)).toBe(true);
+    expect(glovebox.cancelCall(parent.id, A)).toBe(true);
     expectCancelled(await running);
-    await expect.poll(() => box.listCalls(A)).toEqual([]);
+    await expect.poll(() => glovebox.listCalls(A)).toEqual([]);
   });
 
   test("a nested call that is cancelled alone is an error of its caller's", async () => {
     const running = call("outer-2", "outer");
-    const nested = await until(box, ({ toolName, state }) => toolName === "loop" && state === "running");
-    expect(box.cancelCall(nested.id, A)).toBe(true);
+    const nested = await until(glovebox, ({ toolName, state }) => toolName === "loop" && state === "running");
+    expect(glovebox.cancelCall(nested.id, A)).toBe(true);
     const error = errorOf(await running);
     expect([error.code, error.message]).toEqual(["TOOL_FAILED", expect.stringContaining("cancelled by its host")]);
   });
@@ -151,9 +151,9 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
   test("a stream that is cancelled gives its chunks and one result", async () => {
     const items: StreamItem[] = [];
     let isCancelled = false;
-    for await (const item of box.stream({ id: "s1", toolName: "streaming" }, A)) {
+    for await (const item of glovebox.stream({ id: "s1", toolName: "streaming" }, A)) {
       items.push(item);
-      if (!isCancelled) isCancelled = box.cancelCall("s1", A);
+      if (!isCancelled) isCancelled = glovebox.cancelCall("s1", A);
     }
     expect(items.map(({ type }) => type)).toEqual(["chunk", "result"]);
     expectCancelled(items[1] as ToolResult);
@@ -161,146 +161,146 @@ describe("Glovebox.listCalls() and cancelCall()", () => {
 
   test("calls of a batch are listed while they wait, and each can be cancelled", async () => {
     const ids = ["b1", "b2", "b3", "b4"];
-    const batch = box.executeBatch(
+    const batch = glovebox.executeBatch(
       ids.map((id) => ({ id, toolName: "held" })),
       { ...A, maxConcurrency: 1 },
     );
-    await until(box, isIn("b1", "running"));
-    expect(box.listCalls(A).map(({ callId, state }) => [callId, state])).toEqual([
+    await until(glovebox, isIn("b1", "running"));
+    expect(glovebox.listCalls(A).map(({ callId, state }) => [callId, state])).toEqual([
       ["b1", "running"],
       ["b2", "queued"],
       ["b3", "queued"],
       ["b4", "queued"],
     ]);
-    expect(box.listCalls(A)[1]).not.toHaveProperty("deadlineAt");
-    for (const id of ["b3", "b1", "b2"]) expect(box.cancelCall(id, A)).toBe(true);
-    const { id } = await until(box, isIn("b4", "running"));
-    expect(box.cancelCall(id, A)).toBe(true);
+    expect(glovebox.listCalls(A)[1]).not.toHaveProperty("deadlineAt");
+    for (const id of ["b3", "b1", "b2"]) expect(glovebox.cancelCall(id, A)).toBe(true);
+    const { id } = await until(glovebox, isIn("b4", "running"));
+    expect(glovebox.cancelCall(id, A)).toBe(true);
     const results = await batch;
     expect(results.map(({ callId }) => callId)).toEqual(ids);
     for (const result of results) expectCancelled(result);
-    expect(box.listCalls(A)).toEqual([]);
+    expect(glovebox.listCalls(A)).toEqual([]);
   });
 
   test("an invocation that waits for its tenant's slot is cancelled at once", async () => {
     const running = Array.from({ length: 10 }, (_, index) =>
-      box.invoker.execute({ id: `i${index}`, toolName: "held", context: A }),
+      glovebox.invoker.execute({ id: `i${index}`, toolName: "held", context: A }),
     );
-    const waiting = box.invoker.execute({ id: "late", toolName: "held", context: A });
-    await until(box, isIn("i9", "running"));
-    const { id } = await until(box, isIn("late", "queued"));
-    expect(box.cancelCall(id, A)).toBe(true);
+    const waiting = glovebox.invoker.execute({ id: "late", toolName: "held", context: A });
+    await until(glovebox, isIn("i9", "running"));
+    const { id } = await until(glovebox, isIn("late", "queued"));
+    expect(glovebox.cancelCall(id, A)).toBe(true);
     expectCancelled(await waiting);
-    for (const { id: other } of box.listCalls(A)) box.cancelCall(other, A);
+    for (const { id: other } of glovebox.listCalls(A)) glovebox.cancelCall(other, A);
     for (const result of await Promise.all(running)) expectCancelled(result);
   });
 
   test("calls of a session tool are listed with their session; one that waits for its turn is cancelled alone", async () => {
     const context = { ...A, sessionId: "s1" };
     const first = call("k1", "kept", context, { wait: true });
-    expect(await until(box, isIn("k1", "running"))).toMatchObject({ sessionId: "s1", toolName: "kept" });
+    expect(await until(glovebox, isIn("k1", "running"))).toMatchObject({ sessionId: "s1", toolName: "kept" });
     const second = call("k2", "kept", context);
-    await until(box, isIn("k2", "queued"));
-    expect(box.cancelCall("k2", A)).toBe(true);
+    await until(glovebox, isIn("k2", "queued"));
+    expect(glovebox.cancelCall("k2", A)).toBe(true);
     expectCancelled(await second);
-    expect(box.listCalls(A).map(({ callId }) => callId)).toEqual(["k1"]);
-    expect(box.cancelCall("k1", A)).toBe(true);
+    expect(glovebox.listCalls(A).map(({ callId }) => callId)).toEqual(["k1"]);
+    expect(glovebox.cancelCall("k1", A)).toBe(true);
     expectCancelled(await first);
   });
 
   test("runs of an open session are listed, those that wait included; one that waits is cancelled alone", async () => {
-    await using session = await box.openSession({ ...A, id: "open" });
+    await using session = await glovebox.openSession({ ...A, id: "open" });
     const first = session.run("await new Promise(() => {})");
     const second = session.run("2");
-    await until(box, isIn("open.1", "running"));
-    expect(box.listCalls(A).map(({ callId, state, sessionId }) => [callId, state, sessionId])).toEqual([
+    await until(glovebox, isIn("open.1", "running"));
+    expect(glovebox.listCalls(A).map(({ callId, state, sessionId }) => [callId, state, sessionId])).toEqual([
       ["open.1", "running", "open"],
       ["open.2", "queued", "open"],
     ]);
-    expect(box.cancelCall("open.2", A)).toBe(true);
-    expect(box.cancelCall("open.1", A)).toBe(true);
+    expect(glovebox.cancelCall("open.2", A)).toBe(true);
+    expect(glovebox.cancelCall("open.1", A)).toBe(true);
     expectCancelled(await first);
     expectCancelled(await second);
-    expect(box.listCalls(A)).toEqual([]);
+    expect(glovebox.listCalls(A)).toEqual([]);
   });
 
   test("a caller's own id ends all calls with it, the id of the list only one", async () => {
     const twins = [call("twin", "held"), call("twin", "held"), call("twin", "held")];
-    await until(box, isIn("twin", "running"));
-    const [one, ...others] = box.listCalls(A);
-    expect(new Set(box.listCalls(A).map(({ id }) => id)).size).toBe(3);
-    expect(box.cancelCall(one?.id as string, A)).toBe(true);
+    await until(glovebox, isIn("twin", "running"));
+    const [one, ...others] = glovebox.listCalls(A);
+    expect(new Set(glovebox.listCalls(A).map(({ id }) => id)).size).toBe(3);
+    expect(glovebox.cancelCall(one?.id as string, A)).toBe(true);
     expectCancelled((await twins[0]) as ToolResult);
-    expect(box.listCalls(A).map(({ id }) => id)).toEqual(others.map(({ id }) => id));
-    expect(box.cancelCall("twin", A)).toBe(true);
+    expect(glovebox.listCalls(A).map(({ id }) => id)).toEqual(others.map(({ id }) => id));
+    expect(glovebox.cancelCall("twin", A)).toBe(true);
     for (const result of await Promise.all(twins)) expectCancelled(result);
   });
 
   test("a tenant sees and ends its own calls only", async () => {
     const running = [call("same", "held"), call("same", "held", { tenantId: "b" })];
-    await until(box, ({ tenantId, state }) => tenantId === "b" && state === "running");
-    const [own] = box.listCalls(A);
-    const [foreign] = box.listCalls({ tenantId: "b" });
-    expect(box.listCalls(A).map(({ tenantId }) => tenantId)).toEqual(["a"]);
-    expect(box.listCalls({ scope: "all" }).map(({ tenantId }) => tenantId)).toEqual(["a", "b"]);
-    expect(box.cancelCall(foreign?.id as string, A)).toBe(false);
-    expect(box.cancelCall("same", A)).toBe(true);
+    await until(glovebox, ({ tenantId, state }) => tenantId === "b" && state === "running");
+    const [own] = glovebox.listCalls(A);
+    const [foreign] = glovebox.listCalls({ tenantId: "b" });
+    expect(glovebox.listCalls(A).map(({ tenantId }) => tenantId)).toEqual(["a"]);
+    expect(glovebox.listCalls({ scope: "all" }).map(({ tenantId }) => tenantId)).toEqual(["a", "b"]);
+    expect(glovebox.cancelCall(foreign?.id as string, A)).toBe(false);
+    expect(glovebox.cancelCall("same", A)).toBe(true);
     expectCancelled((await running[0]) as ToolResult);
-    expect(box.listCalls({ scope: "all" }).map(({ id }) => id)).toEqual([foreign?.id]);
-    expect(box.cancelCall(own?.id as string, { tenantId: "b" })).toBe(false);
-    expect(box.cancelCall("same", { tenantId: "b" })).toBe(true);
+    expect(glovebox.listCalls({ scope: "all" }).map(({ id }) => id)).toEqual([foreign?.id]);
+    expect(glovebox.cancelCall(own?.id as string, { tenantId: "b" })).toBe(false);
+    expect(glovebox.cancelCall("same", { tenantId: "b" })).toBe(true);
     expectCancelled((await running[1]) as ToolResult);
   });
 
   test.for<[string, () => unknown, string]>([
-    ["listCalls() without a tenant", () => box.listCalls(), "options.tenantId"],
-    ["listCalls() of a tenant and of all", () => box.listCalls({ tenantId: "a", scope: "all" }), "options"],
-    ["listCalls() with another scope", () => box.listCalls({ scope: "global" as never }), "options.scope"],
-    ["listCalls() with an unknown key", () => box.listCalls({ tenant: "a" } as never), "options.tenant"],
-    ["cancelCall() without a tenant", () => box.cancelCall("c1"), "options.tenantId"],
-    ["cancelCall() of all tenants", () => box.cancelCall("c1", { scope: "all" } as never), "options.scope"],
-    ["cancelCall() of a number", () => box.cancelCall(5 as never, A), "id"],
-    ["cancelCall() of a promise", () => box.cancelCall(Promise.resolve("c1") as never, A), "id"],
+    ["listCalls() without a tenant", () => glovebox.listCalls(), "options.tenantId"],
+    ["listCalls() of a tenant and of all", () => glovebox.listCalls({ tenantId: "a", scope: "all" }), "options"],
+    ["listCalls() with another scope", () => glovebox.listCalls({ scope: "global" as never }), "options.scope"],
+    ["listCalls() with an unknown key", () => glovebox.listCalls({ tenant: "a" } as never), "options.tenant"],
+    ["cancelCall() without a tenant", () => glovebox.cancelCall("c1"), "options.tenantId"],
+    ["cancelCall() of all tenants", () => glovebox.cancelCall("c1", { scope: "all" } as never), "options.scope"],
+    ["cancelCall() of a number", () => glovebox.cancelCall(5 as never, A), "id"],
+    ["cancelCall() of a promise", () => glovebox.cancelCall(Promise.resolve("c1") as never, A), "id"],
   ])("rejects %s", ([, run, path]) => {
     expect(run).toThrow(expect.objectContaining({ code: "PARAM_INVALID", message: expect.stringContaining(path) }));
   });
 });
 
 test("cancels a call that waits for a flag before its tool is looked up", async () => {
-  const box = await makeBox({ tenancy: "multi", flags: () => new Promise(() => {}) });
-  onTestFinished(async () => await box.close());
-  const running = box.execute({ id: "f1", toolName: "any" }, A);
-  await until(box, isIn("f1", "starting"));
-  expect(box.cancelCall("f1", A)).toBe(true);
+  const glovebox = await makeGlovebox({ tenancy: "multi", flags: () => new Promise(() => {}) });
+  onTestFinished(async () => await glovebox.close());
+  const running = glovebox.execute({ id: "f1", toolName: "any" }, A);
+  await until(glovebox, isIn("f1", "starting"));
+  expect(glovebox.cancelCall("f1", A)).toBe(true);
   expectCancelled(await running);
 });
 
 test("a call that has its outcome when it is cancelled has one result, and it is CANCELLED", async () => {
-  const box = await makeBox({ tenancy: "multi" });
-  onTestFinished(async () => await box.close());
+  const glovebox = await makeGlovebox({ tenancy: "multi" });
+  onTestFinished(async () => await glovebox.close());
   let isCancelled = false;
-  box.router.register(
+  glovebox.router.register(
     "late",
     {},
     async () => {
       // In the same turn in which the function's answer arrives.
       const cancel = (): void => {
-        isCancelled = box.cancelCall("l1", A);
+        isCancelled = glovebox.cancelCall("l1", A);
       };
       queueMicrotask(() => queueMicrotask(cancel));
       return "done";
     },
     A,
   );
-  const result = await box.execute({ id: "l1", toolName: "late" }, A);
+  const result = await glovebox.execute({ id: "l1", toolName: "late" }, A);
   expect(codeOf(result)).toBe(isCancelled ? "CANCELLED" : "ok");
-  expect(box.listCalls({ scope: "all" })).toEqual([]);
+  expect(glovebox.listCalls({ scope: "all" })).toEqual([]);
 });
 
 test("with one tenant, neither method takes a tenant", async () => {
-  const box = await makeBox({ tenancy: "single" });
-  onTestFinished(async () => await box.close());
-  expect(() => box.listCalls(A)).toThrow(expect.objectContaining({ code: "PARAM_INVALID" }));
-  expect(() => box.cancelCall("c1", A)).toThrow(expect.objectContaining({ code: "PARAM_INVALID" }));
-  expect([box.listCalls(), box.cancelCall("c1")]).toEqual([[], false]);
+  const glovebox = await makeGlovebox({ tenancy: "single" });
+  onTestFinished(async () => await glovebox.close());
+  expect(() => glovebox.listCalls(A)).toThrow(expect.objectContaining({ code: "PARAM_INVALID" }));
+  expect(() => glovebox.cancelCall("c1", A)).toThrow(expect.objectContaining({ code: "PARAM_INVALID" }));
+  expect([glovebox.listCalls(), glovebox.cancelCall("c1")]).toEqual([[], false]);
 });

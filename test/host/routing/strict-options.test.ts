@@ -1,11 +1,11 @@
-// Every argument of the public methods of routers, invokers and boxes: an unknown key, a wrong type, or an object that is not plain is an
+// Every argument of the public methods of routers, invokers and gloveboxes: an unknown key, a wrong type, or an object that is not plain is an
 // error that names its path, and nothing happens.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryToolRegistry } from "../../../src/host/routing/registry.ts";
 import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
-import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox } from "../../support/host-zone.ts";
 import { makeTool } from "../../support/registered-tool.ts";
 import { expectStrict, failureOfAction, NOT_PLAIN } from "../../support/strict-options.ts";
 
@@ -288,16 +288,16 @@ describe("MemoryToolRegistry", () => {
 });
 
 describe("Glovebox", () => {
-  let box: Glovebox;
+  let glovebox: Glovebox;
   beforeAll(async () => {
-    box = await makeBox();
-    await box.addTool({ name: "x", source: "export default () => 1" });
-    await box.addTool({ name: "mine", source: "export default () => 1" });
+    glovebox = await makeGlovebox();
+    await glovebox.addTool({ name: "x", source: "export default () => 1" });
+    await glovebox.addTool({ name: "mine", source: "export default () => 1" });
   });
-  afterAll(() => box.close());
+  afterAll(() => glovebox.close());
   const SOURCE = { source: "export default () => 1" };
 
-  test.for<[string, boolean, (box: Glovebox) => Call]>([
+  test.for<[string, boolean, (glovebox: Glovebox) => Call]>([
     ["health", false, (own) => (options) => own.health(options as never)],
     ["listTools", true, (own) => (options) => own.listTools(options as never)],
     ["removeTool", false, (own) => (options) => own.removeTool("x", options as never)],
@@ -305,11 +305,11 @@ describe("Glovebox", () => {
     ["closeSession", true, (own) => (options) => own.closeSession("x", options as never)],
     ["closeSessions", true, (own) => (options) => own.closeSessions(options as never)],
   ])("%s() rejects options that are wrong", async ([, isAsync, toCall]) => {
-    await expectStrictMethod(toCall(box), isAsync, TENANT_SCOPES);
-    expect(box.router.hasTool("x")).toBe(true);
+    await expectStrictMethod(toCall(glovebox), isAsync, TENANT_SCOPES);
+    expect(glovebox.router.hasTool("x")).toBe(true);
   });
 
-  test.for<[string, (box: Glovebox) => Call, unknown, string]>([
+  test.for<[string, (glovebox: Glovebox) => Call, unknown, string]>([
     ["addTool", (own) => (options) => own.addTool(SOURCE, options as never), { tenant: "acme" }, "options.tenant: "],
     [
       "inspectTool",
@@ -332,26 +332,27 @@ describe("Glovebox", () => {
     ],
     ["close", (own) => (options) => own.close(options as never), { drainMs: 300_001 }, "options.drainMs: "],
   ])("%s() rejects options that are wrong, and does nothing", async ([, toCall, options, message]) => {
-    await expectStrictMethod(toCall(box), true, [[options, message]]);
-    expect(codeOf(await box.execute({ id: "c", toolName: "x" }))).toBe("ok");
-    expect([box.listSessions(), box.router.registry.list().length]).toEqual([[], 2]);
+    await expectStrictMethod(toCall(glovebox), true, [[options, message]]);
+    expect(codeOf(await glovebox.execute({ id: "c", toolName: "x" }))).toBe("ok");
+    expect([glovebox.listSessions(), glovebox.router.registry.list().length]).toEqual([[], 2]);
   });
 
-  test.for<[string, (box: Glovebox) => unknown, string]>([
+  test.for<[string, (glovebox: Glovebox) => unknown, string]>([
     ["removeTool", (own) => own.removeTool(5 as never), "toolName: Expected a string, got a number"],
     ["closeSession", (own) => own.closeSession(undefined as never), "id: Expected a string, got undefined"],
   ])("%s() rejects a name that is not a string", async ([, action, message]) => {
-    expect(await failureOfAction(() => action(box))).toMatchObject({ code: "PARAM_INVALID", message });
+    expect(await failureOfAction(() => action(glovebox))).toMatchObject({ code: "PARAM_INVALID", message });
   });
 
   test("execute() and stream() pass their timeoutMs on", async () => {
     const call = { id: "c", toolName: "x" };
-    expect(errorOf(await box.execute(call, {}, 0)).message).toMatch(/^timeoutMs: /);
-    for await (const item of box.stream(call, {}, 0)) expect(item).toMatchObject({ error: { code: "PARAM_INVALID" } });
+    expect(errorOf(await glovebox.execute(call, {}, 0)).message).toMatch(/^timeoutMs: /);
+    for await (const item of glovebox.stream(call, {}, 0))
+      expect(item).toMatchObject({ error: { code: "PARAM_INVALID" } });
   });
 
   test("removeTool() with a tenant never removes a global tool", async () => {
-    await using own = await makeBox({ tenancy: "multi" });
+    await using own = await makeGlovebox({ tenancy: "multi" });
     await own.addTool({ name: "x", source: "export default () => 1" }, { scope: "global" });
     await own.addTool({ name: "mine", source: "export default () => 1" }, { tenantId: "acme" });
     expect(own.removeTool("x", { tenantId: "acme" })).toBe(false);

@@ -7,7 +7,7 @@ import type { HostFunction } from "../../../src/host/executors/host-function.ts"
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
-import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, expectPublishable, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 /** A tool that counts its concurrent calls, and ends them on request. */
 class Gate {
@@ -369,16 +369,16 @@ describe("ToolInvoker.executeBatch()", () => {
 });
 
 describe("Glovebox.executeBatch()", () => {
-  let box: Glovebox;
+  let glovebox: Glovebox;
   beforeAll(async () => {
-    box = await makeBox();
-    await box.addTool({ name: "double", source: "export default ({ n }) => n * 2" });
-    await box.addTool({ name: "loop", source: "export default () => { for (;;) {} }" });
+    glovebox = await makeGlovebox();
+    await glovebox.addTool({ name: "double", source: "export default ({ n }) => n * 2" });
+    await glovebox.addTool({ name: "loop", source: "export default () => { for (;;) {} }" });
   });
-  afterAll(() => box[Symbol.asyncDispose]());
+  afterAll(() => glovebox[Symbol.asyncDispose]());
 
   test("runs sandboxed calls in parallel with one that is killed, each with its own timeout", async () => {
-    const results = await box.executeBatch([
+    const results = await glovebox.executeBatch([
       { id: "a", toolName: "double", arguments: { n: 1 } },
       { toolName: "loop", timeoutMs: 200 },
       { id: "a", toolName: "double", arguments: { n: 2 } },
@@ -391,11 +391,11 @@ describe("Glovebox.executeBatch()", () => {
   test("cancelling a batch kills running calls", async () => {
     const caller = new AbortController();
     const loops = Array.from({ length: 6 }, () => ({ toolName: "loop" }));
-    const running = box.invoker.executeBatch(loops, { signal: caller.signal, maxConcurrency: 2 });
+    const running = glovebox.invoker.executeBatch(loops, { signal: caller.signal, maxConcurrency: 2 });
     await pause(100);
     caller.abort();
     expect((await running).map(codeOf)).toEqual(Array(6).fill("CANCELLED"));
-    const after = await box.invoker.execute({ toolName: "double", arguments: { n: 4 } });
+    const after = await glovebox.invoker.execute({ toolName: "double", arguments: { n: 4 } });
     expect(outputOf(after)).toBe(8);
   });
 });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { Hook } from "../../../src/host/observability/hooks/hooks.ts";
-import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const A = { tenantId: "a" } as const;
 /** On a busy machine a top level takes long by the clock. */
@@ -28,11 +28,11 @@ function versionIn(result: ToolResult): number {
 const deferred = (): PromiseWithResolvers<void> => Promise.withResolvers<void>();
 
 describe("Glovebox.updateTool()", () => {
-  let box: Glovebox;
+  let glovebox: Glovebox;
   const gate: { entered: () => void; opened: Promise<void> } = { entered: () => {}, opened: Promise.resolve() };
   beforeAll(async () => {
-    box = await makeBox({ tenancy: "multi", limits: LIMITS, tenants: { few: { limits: { sessions: 1 } } } });
-    box.router.register(
+    glovebox = await makeGlovebox({ tenancy: "multi", limits: LIMITS, tenants: { few: { limits: { sessions: 1 } } } });
+    glovebox.router.register(
       "gate",
       {},
       async () => {
@@ -43,7 +43,7 @@ describe("Glovebox.updateTool()", () => {
       A,
     );
   });
-  afterAll(async () => await box.close());
+  afterAll(async () => await glovebox.close());
 
   /** A call of the tool `gate` that stays in it until `open()`. */
   function closeGate(): { readonly entered: Promise<void>; open(): void } {
@@ -55,14 +55,14 @@ describe("Glovebox.updateTool()", () => {
   }
 
   const call = (toolName: string, context: object = {}): Promise<ToolResult> =>
-    box.execute({ id: "c1", toolName }, { ...A, ...context });
+    glovebox.execute({ id: "c1", toolName }, { ...A, ...context });
 
   test.for(ISOLATE_LIFETIMES)(
     "fails no call of several loops, with isolation %s, and no caller sees a version go back",
     async (isolateLifetime) => {
       const name = `loop-${isolateLifetime}`;
       const updates = 3;
-      await box.addTool(toolOf(0, name), { ...A, isolateLifetime });
+      await glovebox.addTool(toolOf(0, name), { ...A, isolateLifetime });
       let isOver = false;
       const failed: string[] = [];
       const seen = new Set<number>();
@@ -81,7 +81,7 @@ describe("Glovebox.updateTool()", () => {
       };
       const loops = Array.from({ length: 2 }, loop);
       for (let version = 1; version <= updates; version += 1) {
-        await box.updateTool(toolOf(version, name), { ...A, isolateLifetime });
+        await glovebox.updateTool(toolOf(version, name), { ...A, isolateLifetime });
         expect(versionIn(await call(name))).toBe(version);
       }
       // Calls that began before the last update may still run: the loops go on until one has seen the last version.
@@ -99,12 +99,12 @@ describe("Glovebox.updateTool()", () => {
     const name = `ahead-${isolateLifetime}`;
     const options = { ...A, isolateLifetime };
     const source = "const loadedAt = Date.now(); export default () => loadedAt;";
-    await box.addTool({ source, name }, options);
+    await glovebox.addTool({ source, name }, options);
     await call(name);
     // An isolate that was made ahead goes after some seconds without a call: on a machine that busy, another update shows it.
     let isAhead = false;
     for (let attempt = 0; attempt < 10 && !isAhead; attempt += 1) {
-      await box.updateTool({ source: `${source} // ${attempt}`, name }, options);
+      await glovebox.updateTool({ source: `${source} // ${attempt}`, name }, options);
       const switchedAt = Date.now();
       isAhead = (outputOf(await call(name)) as number) <= switchedAt;
     }
@@ -115,9 +115,9 @@ describe("Glovebox.updateTool()", () => {
     const source = (version: number) => `console.log("loaded"); ${versionOf(version)}`;
     for (const isolateLifetime of ISOLATE_LIFETIMES) {
       const name = `logs-${isolateLifetime}`;
-      await box.addTool({ source: source(1), name }, { ...A, isolateLifetime });
+      await glovebox.addTool({ source: source(1), name }, { ...A, isolateLifetime });
       await call(name);
-      await box.updateTool({ source: source(2), name }, { ...A, isolateLifetime });
+      await glovebox.updateTool({ source: source(2), name }, { ...A, isolateLifetime });
       const result = await call(name);
       expect([versionIn(result), result.logs.map(({ message }) => message)]).toEqual([2, ["loaded"]]);
     }
@@ -126,11 +126,11 @@ describe("Glovebox.updateTool()", () => {
   test("a call that runs ends on the old version, and the next one begins on the new", async () => {
     const source = (version: number) =>
       `export default async (_input, ctx) => { await ctx.tools.gate({}); return ${version}; };`;
-    await box.addTool({ source: source(1), name: "held" }, { ...A, grant: ["tools"] });
+    await glovebox.addTool({ source: source(1), name: "held" }, { ...A, grant: ["tools"] });
     const { entered, open } = closeGate();
     const running = call("held");
     await entered;
-    await box.updateTool({ source: "export default () => 2", name: "held" }, A);
+    await glovebox.updateTool({ source: "export default () => 2", name: "held" }, A);
     expect(outputOf(await call("held"))).toBe(2);
     open();
     expect(outputOf(await running)).toBe(1);
@@ -147,7 +147,7 @@ describe("Glovebox.updateTool()", () => {
         await answer.promise;
       },
     };
-    const own = await makeBox({ tenancy: "multi", limits: LIMITS, hooks: [hook] });
+    const own = await makeGlovebox({ tenancy: "multi", limits: LIMITS, hooks: [hook] });
     onTestFinished(async () => await own.close());
     await own.addTool(toolOf(1), A);
     const running = own.execute({ id: "c1", toolName: "versioned" }, A);
@@ -168,49 +168,51 @@ describe("Glovebox.updateTool()", () => {
     ],
   ])("leaves the old version untouched when the new one %s", async ([, source, code]) => {
     const name = "untouched";
-    await box.addTool(toolOf(1, name), { ...A, replace: true });
-    const before = box.router.registry.get(name, "a");
-    expect((await failureOf(box.updateTool({ source, name }, A))).code).toBe(code);
-    expect(box.router.registry.get(name, "a")).toBe(before);
+    await glovebox.addTool(toolOf(1, name), { ...A, replace: true });
+    const before = glovebox.router.registry.get(name, "a");
+    expect((await failureOf(glovebox.updateTool({ source, name }, A))).code).toBe(code);
+    expect(glovebox.router.registry.get(name, "a")).toBe(before);
     expect(versionIn(await call(name))).toBe(1);
   });
 
   test("of updates that are requested at one time the last one stays", async () => {
     const name = "raced";
-    await box.addTool(toolOf(0, name), A);
+    await glovebox.addTool(toolOf(0, name), A);
     // The first one takes longest to build.
     const slow = `${"// ".padEnd(200_000, "x")}\nconst until = Date.now() + 300; while (Date.now() < until); ${versionOf(1)}`;
     await Promise.all([
-      box.updateTool({ source: slow, name }, A),
-      box.updateTool(toolOf(2, name), A),
-      box.addTool(toolOf(3, name), { ...A, replace: true }),
+      glovebox.updateTool({ source: slow, name }, A),
+      glovebox.updateTool(toolOf(2, name), A),
+      glovebox.addTool(toolOf(3, name), { ...A, replace: true }),
     ]);
     expect(versionIn(await call(name))).toBe(3);
   });
 
   test("a tool that the owner does not have: updateTool() fails with not_found, replace adds it", async () => {
-    await box.addTool(toolOf(1, "everybodys"), { scope: "global" });
+    await glovebox.addTool(toolOf(1, "everybodys"), { scope: "global" });
     for (const name of ["missing", "everybodys"]) {
-      const error = await failureOf(box.updateTool(toolOf(2, name), A));
+      const error = await failureOf(glovebox.updateTool(toolOf(2, name), A));
       expect([error.code, error.details?.reason]).toEqual(["TOOL_UNAVAILABLE", "not_found"]);
     }
     expect(versionIn(await call("everybodys"))).toBe(1);
-    await box.addTool(toolOf(2, "missing"), { ...A, replace: true });
+    await glovebox.addTool(toolOf(2, "missing"), { ...A, replace: true });
     expect(versionIn(await call("missing"))).toBe(2);
-    const taken = await failureOf(box.addTool(toolOf(2, "everybodys"), { ...A, replace: true }));
+    const taken = await failureOf(glovebox.addTool(toolOf(2, "everybodys"), { ...A, replace: true }));
     expect(taken.message).toContain("taken by a global tool");
   });
 
   test("without replace a taken name is an error, as before", async () => {
-    await box.addTool(toolOf(1, "taken"), A);
-    expect((await failureOf(box.addTool(toolOf(2, "taken"), A))).message).toContain('"taken" is taken');
-    expect((await failureOf(box.addTool(toolOf(2, "taken"), { ...A, replace: false }))).message).toContain("is taken");
+    await glovebox.addTool(toolOf(1, "taken"), A);
+    expect((await failureOf(glovebox.addTool(toolOf(2, "taken"), A))).message).toContain('"taken" is taken');
+    expect((await failureOf(glovebox.addTool(toolOf(2, "taken"), { ...A, replace: false }))).message).toContain(
+      "is taken",
+    );
   });
 
   test("a host function is not replaced by a sandboxed tool", async () => {
     for (const change of [
-      () => box.updateTool(toolOf(2, "gate"), A),
-      () => box.addTool(toolOf(2, "gate"), { ...A, replace: true }),
+      () => glovebox.updateTool(toolOf(2, "gate"), A),
+      () => glovebox.addTool(toolOf(2, "gate"), { ...A, replace: true }),
     ]) {
       const error = await failureOf(change());
       expect([error.code, error.message]).toEqual([
@@ -223,13 +225,13 @@ describe("Glovebox.updateTool()", () => {
   test("a call with the digest of the old version gets APPROVAL_REQUIRED", async () => {
     const name = "approved";
     const digest = (): string => {
-      const [definition] = box.router.getRegisteredTools(A).filter((one) => one.name === name);
-      return box.router.digestOf(definition as never, A) as string;
+      const [definition] = glovebox.router.getRegisteredTools(A).filter((one) => one.name === name);
+      return glovebox.router.digestOf(definition as never, A) as string;
     };
-    await box.addTool(toolOf(1, name), A);
+    await glovebox.addTool(toolOf(1, name), A);
     const toolDigest = digest();
     expect(codeOf(await call(name, { toolDigest }))).toBe("ok");
-    await box.updateTool(toolOf(2, name), A);
+    await glovebox.updateTool(toolOf(2, name), A);
     expect(errorOf(await call(name, { toolDigest }))).toMatchObject({
       code: "APPROVAL_REQUIRED",
       details: { toolChanged: true },
@@ -239,11 +241,11 @@ describe("Glovebox.updateTool()", () => {
 
   test("the new version has its own grants and limits, and nothing of the old one's", async () => {
     const source = "export default async (_input, ctx) => { await ctx.kv.set('k', 1); return 'set'; }";
-    await box.addTool({ source, name: "granted" }, { ...A, grant: ["kv"] });
+    await glovebox.addTool({ source, name: "granted" }, { ...A, grant: ["kv"] });
     expect(outputOf(await call("granted"))).toBe("set");
-    await box.updateTool({ source, name: "granted" }, A);
+    await glovebox.updateTool({ source, name: "granted" }, A);
     expect(codeOf(await call("granted"))).not.toBe("ok");
-    await box.updateTool(
+    await glovebox.updateTool(
       { source: "export default () => { for (;;); }", name: "granted", overrides: { limits: { timeoutMs: 200 } } },
       A,
     );
@@ -255,41 +257,41 @@ describe("Glovebox.updateTool()", () => {
     const source = (version: number) =>
       `export default () => { globalThis.count = (globalThis.count ?? 0) + 1; return { version: ${version}, count: globalThis.count }; }`;
     const options = { tenantId: "few", isolateLifetime: "session" } as const;
-    const count = (): Promise<ToolResult> => box.execute({ id: "c1", toolName: "counter" }, few);
-    await box.addTool({ source: source(1), name: "counter" }, options);
+    const count = (): Promise<ToolResult> => glovebox.execute({ id: "c1", toolName: "counter" }, few);
+    await glovebox.addTool({ source: source(1), name: "counter" }, options);
     expect([outputOf(await count()), outputOf(await count())]).toEqual([
       { version: 1, count: 1 },
       { version: 1, count: 2 },
     ]);
     const waiting = [count(), count(), count()];
-    await box.updateTool({ source: source(2), name: "counter" }, options);
+    await glovebox.updateTool({ source: source(2), name: "counter" }, options);
     const versions = (await Promise.all(waiting)).map((result) => (outputOf(result) as { version: number }).version);
     expect(versions).toEqual([1, 1, 1]);
     // The tenant may have one session: that of the old version does not count any more.
     expect(outputOf(await count())).toEqual({ version: 2, count: 1 });
     expect(outputOf(await count())).toEqual({ version: 2, count: 2 });
-    expect(box.listSessions({ tenantId: "few" })).toHaveLength(1);
+    expect(glovebox.listSessions({ tenantId: "few" })).toHaveLength(1);
   });
 
   test("listeners of the registry are called once for each update", async () => {
-    await box.addTool(toolOf(1, "told"), A);
+    await glovebox.addTool(toolOf(1, "told"), A);
     const told: (string | undefined)[] = [];
-    const stop = box.router.registry.onChange?.((tenantId) => told.push(tenantId));
-    await box.updateTool(toolOf(2, "told"), A);
+    const stop = glovebox.router.registry.onChange?.((tenantId) => told.push(tenantId));
+    await glovebox.updateTool(toolOf(2, "told"), A);
     stop?.();
     expect(told).toEqual(["a"]);
   });
 });
 
 test("the health of the old version is forgotten, and its late failures close nothing for the new one", async () => {
-  const box = await makeBox({ tenancy: "multi", limits: LIMITS, health: { failures: 1 } });
-  onTestFinished(async () => await box.close());
+  const glovebox = await makeGlovebox({ tenancy: "multi", limits: LIMITS, health: { failures: 1 } });
+  onTestFinished(async () => await glovebox.close());
   // The executor fails when the test says so: a process cannot be made to crash at a given moment.
   const registered = async (): Promise<void> => {
-    await box.addTool(toolOf(1), A);
+    await glovebox.addTool(toolOf(1), A);
   };
   await registered();
-  const { registry } = box.router;
+  const { registry } = glovebox.router;
   const real = registry.get("versioned", "a");
   if (real === undefined) throw new Error("Expected a tool");
   const late = Promise.withResolvers<void>();
@@ -304,14 +306,14 @@ test("the health of the old version is forgotten, and its late failures close no
       return { usage: NO_USAGE, error: new ToolError("SANDBOX_CRASHED", "The process ended"), isSourceFailure: true };
     },
   };
-  box.router.replace({ ...real, executor: failing });
-  const running = box.execute({ id: "c1", toolName: "versioned" }, A);
+  glovebox.router.replace({ ...real, executor: failing });
+  const running = glovebox.execute({ id: "c1", toolName: "versioned" }, A);
   await begun.promise;
-  await box.updateTool(toolOf(2), A);
+  await glovebox.updateTool(toolOf(2), A);
   late.resolve();
   expect(codeOf(await running)).toBe("SANDBOX_CRASHED");
-  expect(codeOf(await box.execute({ id: "c2", toolName: "versioned" }, A))).toBe("ok");
-  expect(box.health(A).find(({ sourceId }) => sourceId === "sandbox:versioned")).toMatchObject({
+  expect(codeOf(await glovebox.execute({ id: "c2", toolName: "versioned" }, A))).toBe("ok");
+  expect(glovebox.health(A).find(({ sourceId }) => sourceId === "sandbox:versioned")).toMatchObject({
     state: "closed",
     failures: 0,
   });

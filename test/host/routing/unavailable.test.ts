@@ -6,10 +6,10 @@ import type { CallContext, ToolResult } from "../../../src/host/contract/tool-ca
 import { createToolFailureMessage, toHttpStatus, toRetryAfterSeconds } from "../../../src/host/index.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { ToolError, unavailable } from "../../../src/sandbox/contract/errors.ts";
-import { errorOf, failureOf, makeBox } from "../../support/host-zone.ts";
+import { errorOf, failureOf, makeGlovebox } from "../../support/host-zone.ts";
 
-const box = await makeBox();
-afterAll(() => box.close());
+const glovebox = await makeGlovebox();
+afterAll(() => glovebox.close());
 const call = (router: Pick<ToolRouter, "execute">, toolName: string, context?: CallContext): Promise<ToolResult> =>
   router.execute({ id: "c1", toolName, arguments: {} }, context);
 
@@ -21,7 +21,7 @@ function seen(result: ToolResult): readonly unknown[] {
 
 describe("details.reason", () => {
   test("a tool that does not exist: not_found", async () => {
-    const result = await call(box, "none");
+    const result = await call(glovebox, "none");
     expect(seen(result)).toEqual(["TOOL_UNAVAILABLE", "not_found", 404, false]);
     expect(createToolFailureMessage(result)).toMatch(/calling it again will not help\.$/);
   });
@@ -39,7 +39,7 @@ describe("details.reason", () => {
   });
 
   test("shutting down, then closed", async () => {
-    const closing = await makeBox();
+    const closing = await makeGlovebox();
     const { promise: release, resolve } = Promise.withResolvers<void>();
     closing.router.register("wait", {}, () => release);
     const running = call(closing, "wait");
@@ -104,7 +104,7 @@ describe("details.reason", () => {
   });
 
   test("a session that has ended: session_ended, and why", async () => {
-    const session = await box.openSession({ language: "javascript" });
+    const session = await glovebox.openSession({ language: "javascript" });
     await session.close();
     const result = await session.run("1");
     expect(seen(result)).toEqual(["TOOL_UNAVAILABLE", "session_ended", 404, false]);
@@ -112,7 +112,7 @@ describe("details.reason", () => {
   });
 
   test("a source that has been removed takes no more tools", () => {
-    const source = box.router.addToolProvider("removed", { call: () => 1 });
+    const source = glovebox.router.addToolProvider("removed", { call: () => 1 });
     source[Symbol.dispose]();
     expect(() => source.register("rain", {})).toThrow(
       expect.objectContaining({ code: "TOOL_UNAVAILABLE", details: { reason: "not_found" } }),
@@ -135,24 +135,24 @@ describe("NAME_TAKEN", () => {
   const conflict = expect.objectContaining({ code: "NAME_TAKEN", message: expect.stringMatching(/another/) });
 
   test("of a tool, by router.register(), the registry and addTool()", async () => {
-    box.router.register("taken", {}, () => 1);
-    expect(() => box.router.register("taken", {}, () => 2)).toThrow(conflict);
-    const tool = box.router.registry.get("taken");
-    expect(() => tool && box.router.registry.add(tool)).toThrow(conflict);
-    const error = await failureOf(box.addTool({ name: "taken", source: "export default () => 1" }));
+    glovebox.router.register("taken", {}, () => 1);
+    expect(() => glovebox.router.register("taken", {}, () => 2)).toThrow(conflict);
+    const tool = glovebox.router.registry.get("taken");
+    expect(() => tool && glovebox.router.registry.add(tool)).toThrow(conflict);
+    const error = await failureOf(glovebox.addTool({ name: "taken", source: "export default () => 1" }));
     expect(error).toEqual(conflict);
     expect([toHttpStatus(error), error.recoverable]).toEqual([409, true]);
   });
 
   test("of a source and an MCP server, which are sources too", () => {
-    box.router.addToolProvider("weather", { call: () => 1 });
-    expect(() => box.router.addToolProvider("weather", { call: () => 1 })).toThrow(conflict);
-    expect(() => box.mcp.addServer("weather", { command: process.execPath })).toThrow(conflict);
-    expect(box.mcp.servers()).toEqual([]);
+    glovebox.router.addToolProvider("weather", { call: () => 1 });
+    expect(() => glovebox.router.addToolProvider("weather", { call: () => 1 })).toThrow(conflict);
+    expect(() => glovebox.mcp.addServer("weather", { command: process.execPath })).toThrow(conflict);
+    expect(glovebox.mcp.servers()).toEqual([]);
   });
 
   test("of a session", async () => {
-    await box.openSession({ id: "s1", language: "javascript" });
-    expect(await failureOf(box.openSession({ id: "s1", language: "javascript" }))).toEqual(conflict);
+    await glovebox.openSession({ id: "s1", language: "javascript" });
+    expect(await failureOf(glovebox.openSession({ id: "s1", language: "javascript" }))).toEqual(conflict);
   });
 });

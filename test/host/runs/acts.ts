@@ -4,25 +4,25 @@ import * as z from "zod";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { RunRecord } from "../../../src/host/runs/run-store.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 
 /** What the tests' tools do before their run fails, and what they then undo. */
 export const BOOKED = ["book flight", "book hotel", "book car"];
 export const UNDONE = ["cancel car", "cancel hotel", "cancel flight"];
 
 export interface Acts {
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   /** Inputs of the capability `act` in the current test. One that begins with "hang" never returns, one with "fail" fails. */
   done: string[];
 }
 
 /** Opens a Glovebox with the capability `act` for the tests of a file. */
 export function useActs(): Acts {
-  let box: Glovebox | undefined;
+  let glovebox: Glovebox | undefined;
   const acts: Acts = {
-    get box() {
-      if (box === undefined) throw new Error("The Glovebox opens before the first test");
-      return box;
+    get glovebox() {
+      if (glovebox === undefined) throw new Error("The Glovebox opens before the first test");
+      return glovebox;
     },
     done: [],
   };
@@ -38,9 +38,9 @@ export function useActs(): Acts {
         return `${what} done`;
       },
     });
-    box = await makeBox({ capabilities: [act] });
+    glovebox = await makeGlovebox({ capabilities: [act] });
   });
-  afterAll(() => box?.close());
+  afterAll(() => glovebox?.close());
   beforeEach(() => {
     acts.done = [];
   });

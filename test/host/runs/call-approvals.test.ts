@@ -4,18 +4,18 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import type { RunRecord } from "../../../src/host/runs/run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
-import { makeBox } from "../../support/host-zone.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox();
-  await box.addTool({ name: "pay", source: "export default ({ amount = 0 }) => 'paid ' + amount;" });
-  await box.addTool({ name: "look", source: "export default () => 'looked';" });
+  glovebox = await makeGlovebox();
+  await glovebox.addTool({ name: "pay", source: "export default ({ amount = 0 }) => 'paid ' + amount;" });
+  await glovebox.addTool({ name: "look", source: "export default () => 'looked';" });
   const caller = (body: string, tools = "true"): string => `
     export const capabilities = { tools: ${tools}, waitFor: true, onRollback: true };
     const attempt = async (call) => { try { return await call; } catch (error) { return error.code + ": " + error.message; } };
     export default async (input, ctx) => { ${body} };`;
-  const add = (name: string, source: string) => box.addTool({ name, source }, { grant: ["tools", "waitFor"] });
+  const add = (name: string, source: string) => glovebox.addTool({ name, source }, { grant: ["tools", "waitFor"] });
   await add(
     "orders",
     caller("return [await ctx.tools.call('look', {}), await attempt(ctx.tools.call('pay', input))];"),
@@ -27,10 +27,10 @@ beforeAll(async () => {
   await add("none", caller("return await attempt(ctx.tools.call('missing', {}));"));
   await add("narrow", caller("return await attempt(ctx.tools.call('pay', {}));", "['look']"));
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 const open = (needs: (toolName: string) => boolean = (toolName) => toolName === "pay", expiresInMs?: number): Runs =>
-  createRuns(box, {
+  createRuns(glovebox, {
     ...{ store: new MemoryRunStore(), pollMs: 0 },
     prepare: async () => ({
       approvalOf: async (toolName) =>
@@ -74,9 +74,9 @@ describe("a call of a tool that needs an approval", () => {
     await using runs = open();
     const run = await runs.start({ toolName: "orders", arguments: { amount: 7 } });
     const changed = "export default ({ amount = 0 }) => 'stolen ' + amount;";
-    await box.updateTool({ name: "pay", source: changed });
+    await glovebox.updateTool({ name: "pay", source: changed });
     const ended = await runs.signal(run.id, { approval: run.waits[0]?.id ?? 0, approved: true });
-    await box.updateTool({ name: "pay", source: "export default ({ amount = 0 }) => 'paid ' + amount;" });
+    await glovebox.updateTool({ name: "pay", source: "export default ({ amount = 0 }) => 'paid ' + amount;" });
     expect(outputOf(ended)).toEqual([
       "looked",
       "TOOL_UNAVAILABLE: The tool has changed since the call was approved, so it was not run",

@@ -17,11 +17,11 @@ async function addTool(
   tools += 1;
   const name = `python_rollback${tools}`;
   const source = `capabilities = {"act": True, "waitFor": True}\nlimits = ${JSON.stringify({ timeoutMs: 120_000, cpuMs: 60_000, ...limits })}\n${body}`;
-  await acts.box.addTool({ name, source, language: "python" }, { grant: [...granted] });
+  await acts.glovebox.addTool({ name, source, language: "python" }, { grant: [...granted] });
   return name;
 }
 
-const open = (store: MemoryRunStore = new MemoryRunStore()): Runs => createRuns(acts.box, { store, pollMs: 0 });
+const open = (store: MemoryRunStore = new MemoryRunStore()): Runs => createRuns(acts.glovebox, { store, pollMs: 0 });
 
 const TRIP = `
 async def main(input, ctx):
@@ -226,7 +226,7 @@ async def main(input, ctx):
     return found
 `);
     const expected = ["str", "int", "NoneType"].map((type) => `ctx.onRollback() expected a function, got ${type}`);
-    const outside = await acts.box.execute({ id: "c1", toolName, arguments: {} });
+    const outside = await acts.glovebox.execute({ id: "c1", toolName, arguments: {} });
     expect(outside).toMatchObject({ success: true, output: [...expected, "CAPABILITY_DENIED"] });
     const run = await open().start({ toolName, arguments: { many: true } });
     expect(run.result).toMatchObject({
@@ -234,7 +234,7 @@ async def main(input, ctx):
       output: [...expected, expect.stringContaining("registers at most 1000 functions")],
     });
     const ungranted = await addTool("async def main(input, ctx):\n    await ctx.onRollback(lambda: None)", {}, ["act"]);
-    expect(await acts.box.execute({ id: "c2", toolName: ungranted, arguments: {} })).toMatchObject({
+    expect(await acts.glovebox.execute({ id: "c2", toolName: ungranted, arguments: {} })).toMatchObject({
       success: false,
       error: { code: "CAPABILITY_DENIED", message: expect.stringContaining("waitFor") },
     });
@@ -250,7 +250,7 @@ async def main(input, ctx):
 `;
   const add = async (result: string): Promise<void> => {
     const tool = { name: "python_pinned", source: source(result), language: "python" } as const;
-    await acts.box.addTool(tool, { grant: ["waitFor"], replace: true });
+    await acts.glovebox.addTool(tool, { grant: ["waitFor"], replace: true });
   };
   await add("first");
   const runs = open();

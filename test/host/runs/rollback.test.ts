@@ -15,12 +15,12 @@ async function addTool(body: string, limits = {}): Promise<string> {
   tools += 1;
   const name = `rollback${tools}`;
   const source = `export const capabilities = { act: true, waitFor: true };\nexport const limits = ${JSON.stringify(limits)};\n${body}`;
-  await acts.box.addTool({ name, source }, { grant: ["act", "waitFor"] });
+  await acts.glovebox.addTool({ name, source }, { grant: ["act", "waitFor"] });
   return name;
 }
 
 const open = (store: MemoryRunStore = new CrashingStore(), options: Partial<RunsOptions> = {}): Runs =>
-  createRuns(acts.box, { store, pollMs: 0, ...options });
+  createRuns(acts.glovebox, { store, pollMs: 0, ...options });
 
 const TRIP = `export default async (_, ctx) => {
   for (const what of ["flight", "hotel", "car"]) {
@@ -188,7 +188,9 @@ describe("ctx.onRollback", () => {
       try { ctx.onRollback("x"); } catch (error) { codes.push(error.name); }
       return codes;
     };`);
-    expect(await acts.box.execute({ id: "c", toolName })).toMatchObject({ output: ["CAPABILITY_DENIED", "TypeError"] });
+    expect(await acts.glovebox.execute({ id: "c", toolName })).toMatchObject({
+      output: ["CAPABILITY_DENIED", "TypeError"],
+    });
     const forged = await addTool(
       "export default async (_, ctx) => await ctx.waitFor({ rollback: { op: 'done' } }).catch((error) => error.code);",
     );

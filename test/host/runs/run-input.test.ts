@@ -4,7 +4,7 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
-import { failureOf, makeBox } from "../../support/host-zone.ts";
+import { failureOf, makeGlovebox } from "../../support/host-zone.ts";
 
 const SOURCE =
   "export const capabilities = { waitFor: true }; export default async (_, ctx) => await ctx.waitFor({ event: 'go' });";
@@ -19,16 +19,16 @@ const NOT_JSON: readonly (readonly [value: unknown, got: string])[] = [
   [new Uint8Array(3), "Expected JSON, got bytes. Pass them as base64"],
 ];
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let runs: Runs;
 beforeAll(async () => {
-  box = await makeBox({ limits: { inputBytes: 1_024 } });
-  await box.addTool({ name: "waits", source: SOURCE }, { grant: ["waitFor"] });
-  runs = createRuns(box, { store: new MemoryRunStore(), pollMs: 0 });
+  glovebox = await makeGlovebox({ limits: { inputBytes: 1_024 } });
+  await glovebox.addTool({ name: "waits", source: SOURCE }, { grant: ["waitFor"] });
+  runs = createRuns(glovebox, { store: new MemoryRunStore(), pollMs: 0 });
 });
 afterAll(async () => {
   await runs.close();
-  await box.close();
+  await glovebox.close();
 });
 
 describe("the arguments of a run", () => {
@@ -87,6 +87,10 @@ test("createRuns() rejects what is no Glovebox, and a store without the methods 
   expect(create(undefined, { store: new MemoryRunStore() })).toThrow(
     "Expected a Glovebox or a code mode, got undefined",
   );
-  expect(create(box, { store: {} })).toThrow("options.store: Expected a RunStore, an object with the methods create");
-  expect(create(box, { store: Promise.resolve(new MemoryRunStore()) })).toThrow("options.store: Expected a RunStore");
+  expect(create(glovebox, { store: {} })).toThrow(
+    "options.store: Expected a RunStore, an object with the methods create",
+  );
+  expect(create(glovebox, { store: Promise.resolve(new MemoryRunStore()) })).toThrow(
+    "options.store: Expected a RunStore",
+  );
 });

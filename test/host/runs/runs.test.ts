@@ -8,10 +8,10 @@ import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import type { RunKey, RunRecord } from "../../../src/host/runs/run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
-import { failureOf, makeBox } from "../../support/host-zone.ts";
+import { failureOf, makeGlovebox } from "../../support/host-zone.ts";
 import { CrashingStore } from "./crashing-store.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 let done: string[] = [];
 let hold: Promise<void> | undefined;
 beforeAll(async () => {
@@ -26,11 +26,11 @@ beforeAll(async () => {
       return `${what} done`;
     },
   });
-  box = await makeBox({ capabilities: [act] });
+  glovebox = await makeGlovebox({ capabilities: [act] });
   const step = "export const annotations = { idempotentHint: true }; export default ({ key }) => 'step ' + key;";
-  await box.addTool({ name: "step", source: step });
+  await glovebox.addTool({ name: "step", source: step });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 beforeEach(() => {
   done = [];
   hold = undefined;
@@ -41,11 +41,11 @@ async function addTool(body: string): Promise<string> {
   tools += 1;
   const name = `durable${tools}`;
   const source = `export const capabilities = { act: true, kv: true, waitFor: true, tools: true, elicit: true };\n${body}`;
-  await box.addTool({ name, source }, { grant: ["act", "kv", "waitFor", "tools", "elicit"] });
+  await glovebox.addTool({ name, source }, { grant: ["act", "kv", "waitFor", "tools", "elicit"] });
   return name;
 }
 
-const open = (store: MemoryRunStore = new CrashingStore()): Runs => createRuns(box, { store, pollMs: 0 });
+const open = (store: MemoryRunStore = new CrashingStore()): Runs => createRuns(glovebox, { store, pollMs: 0 });
 /** State of a run after those whose time has come have continued. */
 async function stateOf(runs: Runs, id: string): Promise<string | undefined> {
   await runs.poll();
@@ -72,7 +72,7 @@ describe("a durable run", () => {
     let runs = open(store);
     const run = await runs.start({ toolName, arguments: { amount: 5 }, id: "r1" });
     expect(run).toMatchObject({ state: "suspended", waits: [{ id: 2, kind: "event", name: "paid" }] });
-    expect(box.listCalls()).toEqual([]);
+    expect(glovebox.listCalls()).toEqual([]);
     await runs.close();
     runs = open(store);
     expect(await runs.signal("r1", { event: "other", value: 1 })).toMatchObject({ state: "suspended" });
@@ -194,7 +194,7 @@ describe("a durable run", () => {
     );
     const runs = open();
     const { id } = await runs.start({ toolName });
-    await box.updateTool(
+    await glovebox.updateTool(
       { name: toolName, source: "export const capabilities = { waitFor: true }; export default () => 1" },
       { grant: ["waitFor"] },
     );
@@ -222,7 +222,7 @@ describe("a durable run", () => {
       "export default async ({ n }, ctx) => { for (let i = 0; i < n; i += 1) await ctx.act('x'.repeat(500)); return await ctx.waitFor({ event: 'go' }); };",
     );
     const store = new CrashingStore();
-    const runs = createRuns(box, { store, pollMs: 0, maxJournalLength: 20_000, maxOpen: 2 });
+    const runs = createRuns(glovebox, { store, pollMs: 0, maxJournalLength: 20_000, maxOpen: 2 });
     const long = await runs.start({ toolName, arguments: { n: 100 } });
     expect(long.result).toMatchObject({ success: false, error: { code: "QUOTA_EXCEEDED" } });
     await runs.start({ toolName, arguments: { n: 0 }, id: "a" });
@@ -232,7 +232,7 @@ describe("a durable run", () => {
     expect(await runs.cancel("a")).toBe(true);
     expect(await runs.cancel("a")).toBe(false);
     expect((await runs.list({ state: "suspended" })).map(({ id }) => id)).toEqual(["b"]);
-    const short = createRuns(box, { store: new CrashingStore(), pollMs: 0, lifetimeMs: 1 });
+    const short = createRuns(glovebox, { store: new CrashingStore(), pollMs: 0, lifetimeMs: 1 });
     const { id } = await short.start({ toolName, arguments: { n: 0 } });
     await expect.poll(() => stateOf(short, id), { timeout: 200_000 }).toBe("failed");
   });
@@ -242,7 +242,7 @@ describe("a durable run", () => {
     const store = new MemoryRunStore();
     const attempts: unknown[] = [];
     let failure: Error | undefined;
-    const runs = createRuns(box, {
+    const runs = createRuns(glovebox, {
       ...{ store, pollMs: 0 },
       tenantLimits: async () => ({ maxOpen: 1 }),
       prepare: async (run) => {
@@ -268,12 +268,15 @@ describe("a durable run", () => {
     failure = new ToolError("TOOL_UNAVAILABLE", "It was removed");
     const failed = await runs.start({ toolName, id: "removed" });
     expect([failed.state, failed.result]).toMatchObject(["failed", { error: { code: "TOOL_UNAVAILABLE" } }]);
-    const wrong = createRuns(box, { store, pollMs: 0, tenantLimits: () => ({ maxOpen: "many" }) as never });
+    const wrong = createRuns(glovebox, { store, pollMs: 0, tenantLimits: () => ({ maxOpen: "many" }) as never });
     expect(await failureOf(wrong.start({ toolName }))).toMatchObject({ code: "PARAM_INVALID" });
   });
 
   test("waits instead of failing while the host has no room for it", async () => {
-    await using small = await makeBox({ limits: { maxConcurrentCalls: 1, maxQueuedCalls: 1 }, workers: { max: 1 } });
+    await using small = await makeGlovebox({
+      limits: { maxConcurrentCalls: 1, maxQueuedCalls: 1 },
+      workers: { max: 1 },
+    });
     const source =
       "export const capabilities = { waitFor: true }; export default async (_, ctx) => await ctx.waitFor({ event: 'go' });";
     await small.addTool({ name: "small", source }, { grant: ["waitFor"] });
@@ -297,7 +300,10 @@ describe("a durable run", () => {
         return null;
       },
     });
-    await using one = await makeBox({ limits: { maxConcurrentCalls: 1, timeoutMs: 120_000 }, capabilities: [holding] });
+    await using one = await makeGlovebox({
+      limits: { maxConcurrentCalls: 1, timeoutMs: 120_000 },
+      capabilities: [holding],
+    });
     const holder = "export const capabilities = { holding: true }; export default (_, ctx) => ctx.holding();";
     await one.addTool({ name: "holder", source: holder }, { grant: ["holding"] });
     await one.addTool({
@@ -329,9 +335,9 @@ describe("a durable run", () => {
 
   test("a call that is not a run cannot wait", async () => {
     const toolName = await addTool("export default (_, ctx) => ctx.waitFor({ event: 'go' });");
-    const result = await box.execute({ id: "c", toolName });
+    const result = await glovebox.execute({ id: "c", toolName });
     expect(result).toMatchObject({ success: false, error: { code: "CAPABILITY_DENIED" } });
-    const forged = await box.execute({ id: "c", toolName }, { run: {} } as never);
+    const forged = await glovebox.execute({ id: "c", toolName }, { run: {} } as never);
     expect(forged).toMatchObject({ success: false, error: { code: "PARAM_INVALID" } });
   });
 
@@ -365,7 +371,7 @@ describe("a durable run", () => {
       "export default (_, ctx) => ctx.elicit({ mode: 'url', message: 'Pay', url: 'https://pay.example' });",
     );
     const elicit = async () => ({ action: "accept" as const });
-    const runs = createRuns(box, {
+    const runs = createRuns(glovebox, {
       ...{ store: new CrashingStore(), pollMs: 0 },
       prepare: async () => ({ client: { elicit } }),
     });
@@ -383,7 +389,7 @@ describe("a durable run", () => {
       asked.resolve();
       return new Promise(() => {});
     };
-    const first = createRuns(box, { store, pollMs: 0, prepare: async () => ({ client: { elicit } }) });
+    const first = createRuns(glovebox, { store, pollMs: 0, prepare: async () => ({ client: { elicit } }) });
     const { id } = await first.begin({ toolName });
     await asked.promise;
     await first.close();
@@ -407,13 +413,13 @@ describe("a durable run", () => {
     expect(failed.result).toMatchObject({
       error: { code: "TOOL_UNAVAILABLE", details: { reason: "engine_version", expected: { v8: "9.1" } } },
     });
-    const trying = createRuns(box, { store, pollMs: 0, otherEngines: "try" });
+    const trying = createRuns(glovebox, { store, pollMs: 0, otherEngines: "try" });
     expect(outputOf(await trying.signal(tried.id, { event: "go", value: 3 }))).toBe(3);
   });
 
   test("takes no value that its journal could not be read with, or has no room for", async () => {
     const toolName = await addTool("export default (_, ctx) => ctx.waitFor({ event: 'go' });");
-    const runs = createRuns(box, { store: new CrashingStore(), pollMs: 0, maxJournalLength: 20_000 });
+    const runs = createRuns(glovebox, { store: new CrashingStore(), pollMs: 0, maxJournalLength: 20_000 });
     const { id } = await runs.start({ toolName });
     const nested = (depth: number): unknown => JSON.parse("[".repeat(depth) + "]".repeat(depth));
     const cycle: unknown[] = [];
@@ -436,7 +442,7 @@ describe("a durable run", () => {
       }
     }
     const store = new TimedStore();
-    const runs = createRuns(box, { store, pollMs: 0, lifetimeMs: 1_000_000 });
+    const runs = createRuns(glovebox, { store, pollMs: 0, lifetimeMs: 1_000_000 });
     for (const isCancelled of [true, false]) {
       const { id } = await runs.start({ toolName });
       await store.appendEvent({ tenantId: "default", id }, JSON.stringify({ type: "of a later release" }));
@@ -465,7 +471,7 @@ describe("a durable run", () => {
   });
 
   test("one with too many turns to be repeated fails with a reason", { timeout: 300_000 }, async () => {
-    await using patient = await makeBox({ limits: { timeoutMs: 240_000, cpuMs: 200_000 } });
+    await using patient = await makeGlovebox({ limits: { timeoutMs: 240_000, cpuMs: 200_000 } });
     const source = `
       export const capabilities = { kv: true };
       const next = () => new Promise((resolve) => setTimeout(resolve, 0));
@@ -486,15 +492,15 @@ describe("a durable run", () => {
     const toolName = await addTool(
       "export const durable = true; export default async (_, ctx) => await ctx.waitFor({ event: 'go' });",
     );
-    expect((await box.listTools()).find(({ name }) => name === toolName)).toMatchObject({ durable: true });
-    const called = await box.execute({ id: "c", toolName });
+    expect((await glovebox.listTools()).find(({ name }) => name === toolName)).toMatchObject({ durable: true });
+    const called = await glovebox.execute({ id: "c", toolName });
     expect(called).toMatchObject({ error: { code: "TOOL_UNAVAILABLE", details: { reason: "needs_run" } } });
     const nested = await addTool(`export default (_, ctx) => ctx.tools.${toolName}().catch((error) => error.code);`);
-    expect(await box.execute({ id: "c", toolName: nested })).toMatchObject({ output: "TOOL_UNAVAILABLE" });
+    expect(await glovebox.execute({ id: "c", toolName: nested })).toMatchObject({ output: "TOOL_UNAVAILABLE" });
     const runs = open();
     const { id, state } = await runs.start({ toolName });
     expect([state, outputOf(await runs.signal(id, { event: "go", value: 7 }))]).toEqual(["suspended", 7]);
-    const wrong = box.inspectTool({ name: "x", source: "export const durable = 1; export default () => 1" });
+    const wrong = glovebox.inspectTool({ name: "x", source: "export const durable = 1; export default () => 1" });
     expect((await failureOf(wrong)).code).toBe("BUNDLE_FAILED");
   });
 

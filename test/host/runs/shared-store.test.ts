@@ -7,7 +7,7 @@ import { type CodeMode, createCodeMode } from "../../../src/host/code-mode/code-
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns } from "../../../src/host/runs/runs.ts";
-import { failureOf, makeBox } from "../../support/host-zone.ts";
+import { failureOf, makeGlovebox } from "../../support/host-zone.ts";
 
 class TimedStore extends MemoryRunStore {
   time = Date.now();
@@ -19,7 +19,7 @@ class TimedStore extends MemoryRunStore {
 const LIMITS = { timeoutMs: 120_000, queueMs: 120_000, cpuMs: 60_000 };
 const PATIENT = { timeout: 100_000, interval: 100 };
 const gate = Promise.withResolvers<void>();
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
   const hold = defineCapability({
     name: "hold",
@@ -27,7 +27,7 @@ beforeAll(async () => {
     outputSchema: z.unknown(),
     handler: () => gate.promise,
   });
-  box = await makeBox({
+  glovebox = await makeGlovebox({
     ...{ tenancy: "multi", kv: "memory", capabilities: [hold] },
     tenants: {
       a: { limits: { ...LIMITS, maxConcurrentCalls: 1, maxQueuedCalls: 1_000 } },
@@ -35,12 +35,12 @@ beforeAll(async () => {
     },
   });
   const held = "export const capabilities = { hold: true }; export default (_, ctx) => ctx.hold(1);";
-  await box.addTool({ name: "held", source: held }, { tenantId: "a", grant: ["hold"] });
-  await box.addTool({ name: "pay", source: "export default ({ n }) => 'paid ' + n;" }, { tenantId: "b" });
+  await glovebox.addTool({ name: "held", source: held }, { tenantId: "a", grant: ["hold"] });
+  await glovebox.addTool({ name: "pay", source: "export default ({ n }) => 'paid ' + n;" }, { tenantId: "b" });
 });
 afterAll(async () => {
   gate.resolve();
-  await box.close();
+  await glovebox.close();
 });
 
 test("runs of a tenant that wait for its slots do not keep out those of another", { timeout: 200_000 }, async () => {
@@ -48,7 +48,7 @@ test("runs of a tenant that wait for its slots do not keep out those of another"
   const lost = { kind: "tool", input: '{"n":1}', createdAt: Date.now(), expiresAt: Date.now() + 1e9, leaseUntil: 0 };
   for (let n = 0; n < 120; n += 1) await store.create({ ...lost, id: `a${n}`, tenantId: "a", toolName: "held" }, 1_000);
   await store.create({ ...lost, id: "b", tenantId: "b", toolName: "pay" }, 1_000);
-  await using runs = createRuns(box, { store, pollMs: 20 });
+  await using runs = createRuns(glovebox, { store, pollMs: 20 });
   await expect.poll(async () => (await runs.get("b", { tenantId: "b" }))?.state, PATIENT).toBe("succeeded");
   const claimed = (await store.list("a", { limit: 200 })).filter(({ fence }) => fence > 1);
   expect(claimed.length).toBeGreaterThan(0);
@@ -58,10 +58,10 @@ test("runs of a tenant that wait for its slots do not keep out those of another"
 test("a code mode continues code of its tenant, and nothing else", { timeout: 200_000 }, async () => {
   const store = new TimedStore();
   const open = (tenantId: string): CodeMode =>
-    createCodeMode(box, { ...{ tenantId, typeCheck: false, language: "javascript" }, runs: { store, pollMs: 0 } });
+    createCodeMode(glovebox, { ...{ tenantId, typeCheck: false, language: "javascript" }, runs: { store, pollMs: 0 } });
   await using mine = open("b");
   await using other = open("a");
-  await using tools = createRuns(box, { store, pollMs: 0 });
+  await using tools = createRuns(glovebox, { store, pollMs: 0 });
   const code = "await ctx.waitFor({ durationMs: 60_000 }); return await tools.pay({ n: 5 });";
   const called = await mine.execute({ id: "c", toolName: "run_code", arguments: { code } }, { tenantId: "b" });
   expect(called).toMatchObject({ success: true, output: { status: "suspended" } });

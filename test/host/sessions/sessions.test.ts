@@ -4,18 +4,18 @@ import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { Session, SessionRunOptions } from "../../../src/host/sessions/session.ts";
 import type { SessionOptions } from "../../../src/host/sessions/session-options.ts";
-import { codeOf, errorOf, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi", cache: PYTHON_CACHE });
+  glovebox = await makeGlovebox({ tenancy: "multi", cache: PYTHON_CACHE });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 let tenants = 0;
 async function open(options: SessionOptions = {}): Promise<Session> {
   tenants += 1;
-  const session = await box.openSession({ tenantId: `t${tenants}`, language: "typescript", ...options });
+  const session = await glovebox.openSession({ tenantId: `t${tenants}`, language: "typescript", ...options });
   onTestFinished(() => session.close());
   return session;
 }
@@ -153,9 +153,9 @@ describe("a session in Python", () => {
     ]);
     expect(errorOf(await session.run("1\nfails()")).details).toMatchObject({ file: "cell-9.py", line: 2 });
     // A session's process cannot be reused, so some 300 MiB are freed with it.
-    const during = box.workerPids;
+    const during = glovebox.workerPids;
     await session.close();
-    await expect.poll(() => during.every((pid) => box.workerPids.includes(pid))).toBe(false);
+    await expect.poll(() => during.every((pid) => glovebox.workerPids.includes(pid))).toBe(false);
   });
 });
 
@@ -177,7 +177,7 @@ describe("a session's end", () => {
       expect(codeOf(later)).toBe("TOOL_UNAVAILABLE");
       expect(errorOf(later).message).toContain("has ended");
       expect(session.isOver).toBe(true);
-      expect(box.listSessions({ tenantId: session.info.tenantId })).toEqual([]);
+      expect(glovebox.listSessions({ tenantId: session.info.tenantId })).toEqual([]);
     },
   );
 
@@ -218,7 +218,7 @@ describe("a session's end", () => {
   test("follows the end of its process: one result, and then the reason", async () => {
     const session = await open();
     await session.run("const x = 1");
-    const before = new Set(box.workerPids);
+    const before = new Set(glovebox.workerPids);
     const onLog = () => {
       for (const pid of before) process.kill(pid, "SIGKILL");
     };
@@ -261,7 +261,7 @@ describe("a session's end", () => {
   });
 
   test("follows the end of its Glovebox instance", async () => {
-    const own = await makeBox();
+    const own = await makeGlovebox();
     const session = await own.openSession();
     const begun = Promise.withResolvers<void>();
     const run = session.run("console.log('on'); await new Promise(() => {})", { onLog: () => begun.resolve() });
@@ -278,20 +278,20 @@ describe("sessions of tenants", () => {
     const [a, b] = [await open({ tenantId: "ann", id: "same" }), await open({ tenantId: "bob", id: "same" })];
     await a.run("globalThis.secret = 'of ann'");
     expect(outputOf(await b.run("typeof secret"))).toBe("undefined");
-    expect(box.listSessions({ tenantId: "ann" })).toMatchObject([{ id: "same", kind: "typescript", runs: 1 }]);
-    expect(await box.closeSession("other", { tenantId: "ann" })).toBe(false);
-    expect(await box.closeSession("same", { tenantId: "zoe" })).toBe(false);
-    expect(await box.closeSession("same", { tenantId: "ann", toolName: "counter" })).toBe(false);
-    expect(await box.closeSession("same", { tenantId: "ann" })).toBe(true);
+    expect(glovebox.listSessions({ tenantId: "ann" })).toMatchObject([{ id: "same", kind: "typescript", runs: 1 }]);
+    expect(await glovebox.closeSession("other", { tenantId: "ann" })).toBe(false);
+    expect(await glovebox.closeSession("same", { tenantId: "zoe" })).toBe(false);
+    expect(await glovebox.closeSession("same", { tenantId: "ann", toolName: "counter" })).toBe(false);
+    expect(await glovebox.closeSession("same", { tenantId: "ann" })).toBe(true);
     expect([a.isOver, b.isOver]).toEqual([true, false]);
-    await expect(box.openSession({ tenantId: "bob", id: "same", language: "typescript" })).rejects.toMatchObject({
+    await expect(glovebox.openSession({ tenantId: "bob", id: "same", language: "typescript" })).rejects.toMatchObject({
       code: "NAME_TAKEN",
     });
-    expect(await box.closeSessions({ tenantId: "bob" })).toBe(1);
+    expect(await glovebox.closeSessions({ tenantId: "bob" })).toBe(1);
   });
 
   test("are limited by the tenant's quota", async () => {
-    const own = await makeBox({ tenancy: "multi", limits: { sessions: 2 } });
+    const own = await makeGlovebox({ tenancy: "multi", limits: { sessions: 2 } });
     onTestFinished(() => own.close());
     const openOne = () => own.openSession({ tenantId: "acme" });
     const [first] = [await openOne(), await openOne()];
@@ -309,7 +309,9 @@ describe("sessions of tenants", () => {
     [{ total: { runs: -1 } }, "total"],
     [{ tenant: "x" }, "tenant"],
   ])("are not opened with %j", async ([options, word]) => {
-    await expect(box.openSession({ tenantId: "x", ...(options as object) } as SessionOptions)).rejects.toMatchObject({
+    await expect(
+      glovebox.openSession({ tenantId: "x", ...(options as object) } as SessionOptions),
+    ).rejects.toMatchObject({
       code: "PARAM_INVALID",
       message: expect.stringContaining(word as string),
     });
@@ -318,7 +320,7 @@ describe("sessions of tenants", () => {
 
 describe('a tool with isolation "session"', () => {
   const call = (toolName: string, tenantId: string, sessionId?: string, args: object = {}) =>
-    box.execute(
+    glovebox.execute(
       { id: "c", toolName, arguments: args },
       { tenantId, ...(sessionId === undefined ? {} : { sessionId }) },
     );
@@ -349,19 +351,19 @@ describe('a tool with isolation "session"', () => {
     ],
   ])("finds the state of its session, in %s", async ([language, source, calls]) => {
     const toolName = `counter_${language}`;
-    await box.addTool({ name: toolName, source, language }, { scope: "global", isolateLifetime: "session" });
+    await glovebox.addTool({ name: toolName, source, language }, { scope: "global", isolateLifetime: "session" });
     for (const [tenant, session, count] of calls) {
       expect([tenant, session, outputOf(await call(toolName, tenant, session))]).toEqual([tenant, session, count]);
     }
-    expect(await box.closeSession("1", { tenantId: "a" })).toBe(true);
+    expect(await glovebox.closeSession("1", { tenantId: "a" })).toBe(true);
     if (language === "javascript") expect(outputOf(await call(toolName, "a", "1"))).toBe(1);
   });
 
   test("reports once that its session has ended, and starts a new one", async () => {
     const source = "let n = 0; export default ({ loop }) => { n += 1; while (loop); return n; }";
-    await box.addTool({ name: "loops", source }, { scope: "global", isolateLifetime: "session" });
+    await glovebox.addTool({ name: "loops", source }, { scope: "global", isolateLifetime: "session" });
     expect(outputOf(await call("loops", "c", "1"))).toBe(1);
-    const stopped = await box.execute(
+    const stopped = await glovebox.execute(
       { id: "c", toolName: "loops", arguments: { loop: true } },
       { tenantId: "c", sessionId: "1", timeoutMs: 3_000 },
     );
@@ -371,16 +373,16 @@ describe('a tool with isolation "session"', () => {
 
   test("ends its session's call when the session is closed", async () => {
     const source = "export default async () => { console.log('on'); await new Promise(() => {}); }";
-    await box.addTool({ name: "waits", source }, { scope: "global", isolateLifetime: "session" });
+    await glovebox.addTool({ name: "waits", source }, { scope: "global", isolateLifetime: "session" });
     const begun = Promise.withResolvers<void>();
-    const running = box.execute(
+    const running = glovebox.execute(
       { id: "c", toolName: "waits", arguments: {} },
       { tenantId: "d", sessionId: "1", onLog: () => begun.resolve() },
     );
     await begun.promise;
-    expect(await box.closeSession("1", { tenantId: "d" })).toBe(true);
+    expect(await glovebox.closeSession("1", { tenantId: "d" })).toBe(true);
     expect(codeOf(await running)).toBe("CANCELLED");
-    expect(box.listSessions({ tenantId: "d" })).toEqual([]);
+    expect(glovebox.listSessions({ tenantId: "d" })).toEqual([]);
   });
 
   test.for([[""], ["x".repeat(257)], [3]])("rejects the session id %j", async ([sessionId]) => {

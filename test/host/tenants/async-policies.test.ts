@@ -8,7 +8,7 @@ import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns } from "../../../src/host/runs/runs.ts";
 import type { TenantOptions, Tenants } from "../../../src/host/tenants/tenant-policies.ts";
-import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const ACME = { tenantId: "acme" };
 const CALL = { id: "c", toolName: "tool" };
@@ -269,15 +269,20 @@ describe("a lookup that fails for any method", async () => {
   const errors: unknown[] = [];
   const onError = (error: unknown) => errors.push(error);
   const open = async (): Promise<Glovebox> => {
-    const box = await makeBox({ tenancy: "multi", tenants: () => tenants(), tenantCache: { timeoutMs: 50 }, onError });
-    box.router.register("tool", {}, () => 1, { scope: "global" });
-    return box;
+    const glovebox = await makeGlovebox({
+      tenancy: "multi",
+      tenants: () => tenants(),
+      tenantCache: { timeoutMs: 50 },
+      onError,
+    });
+    glovebox.router.register("tool", {}, () => 1, { scope: "global" });
+    return glovebox;
   };
-  const box = await open();
-  const runs = createRuns(box, { store: new MemoryRunStore(), pollMs: 0 });
+  const glovebox = await open();
+  const runs = createRuns(glovebox, { store: new MemoryRunStore(), pollMs: 0 });
   afterAll(async () => {
     await runs.close();
-    await box.close();
+    await glovebox.close();
   });
   const TOOL = { name: "added", source: "export default () => 1" };
   const lastOf = async (items: AsyncIterable<unknown>): Promise<unknown> => {
@@ -286,14 +291,14 @@ describe("a lookup that fails for any method", async () => {
     return last;
   };
   const METHODS: { readonly [name: string]: () => Promise<unknown> } = {
-    execute: () => box.execute(CALL, ACME),
-    stream: () => lastOf(box.stream(CALL, ACME)),
-    executeBatch: async () => (await box.executeBatch([CALL], ACME))[0],
-    listTools: () => box.listTools(ACME),
-    addTool: () => box.addTool(TOOL, ACME),
-    inspectTool: () => box.inspectTool(TOOL, ACME),
-    openSession: () => box.openSession(ACME),
-    exportTenant: () => lastOf(box.exportTenant("acme")),
+    execute: () => glovebox.execute(CALL, ACME),
+    stream: () => lastOf(glovebox.stream(CALL, ACME)),
+    executeBatch: async () => (await glovebox.executeBatch([CALL], ACME))[0],
+    listTools: () => glovebox.listTools(ACME),
+    addTool: () => glovebox.addTool(TOOL, ACME),
+    inspectTool: () => glovebox.inspectTool(TOOL, ACME),
+    openSession: () => glovebox.openSession(ACME),
+    exportTenant: () => lastOf(glovebox.exportTenant("acme")),
     "runs.start": () => runs.start({ toolName: "tool", ...ACME }),
   };
 
@@ -301,7 +306,7 @@ describe("a lookup that fails for any method", async () => {
     "%s() fails if it %s, and onError receives the cause once",
     async ([method, how]) => {
       tenants = FAILURES[how] as typeof tenants;
-      box.invalidateTenant("acme");
+      glovebox.invalidateTenant("acme");
       errors.length = 0;
       const result = await METHODS[method]?.().catch((error: unknown) => ({ success: false, error }));
       expect(result).toMatchObject({ success: false, error: { code: "INTERNAL" } });
@@ -361,17 +366,17 @@ describe("a Glovebox with policies in a database", () => {
       await new Promise((resolve) => setTimeout(resolve, 20));
       return policies[tenantId];
     };
-    await using box = await makeBox({ tenancy: "multi", tenants });
-    await box.addTool({ name: "loop", source: "export default () => { for (;;); }" }, { scope: "global" });
-    const late = await box.execute({ id: "c", toolName: "loop" }, { tenantId: "slow" });
+    await using glovebox = await makeGlovebox({ tenancy: "multi", tenants });
+    await glovebox.addTool({ name: "loop", source: "export default () => { for (;;); }" }, { scope: "global" });
+    const late = await glovebox.execute({ id: "c", toolName: "loop" }, { tenantId: "slow" });
     expect(errorOf(late)).toMatchObject({ code: "TOOL_TIMEOUT", details: { timeoutMs: 200 } });
     const large = { name: "large", source: `export default () => "${"x".repeat(100)}"` };
-    expect((await failureOf(box.addTool(large, { tenantId: "small" }))).message).toContain("sourceBytes is 50");
-    await using session = await box.openSession({ tenantId: "modest" });
-    expect((await failureOf(box.openSession({ tenantId: "modest" }))).code).toBe("QUOTA_EXCEEDED");
+    expect((await failureOf(glovebox.addTool(large, { tenantId: "small" }))).message).toContain("sourceBytes is 50");
+    await using session = await glovebox.openSession({ tenantId: "modest" });
+    expect((await failureOf(glovebox.openSession({ tenantId: "modest" }))).code).toBe("QUOTA_EXCEEDED");
     expect(outputOf(await session.run("1 + 1"))).toBe(2);
-    expect((await failureOf(box.addTool(large, { tenantId: "nobody" }))).code).toBe("INTERNAL");
-    expect((await failureOf(box.openSession({ tenantId: "nobody" }))).code).toBe("INTERNAL");
+    expect((await failureOf(glovebox.addTool(large, { tenantId: "nobody" }))).code).toBe("INTERNAL");
+    expect((await failureOf(glovebox.openSession({ tenantId: "nobody" }))).code).toBe("INTERNAL");
   });
 
   test("lets a running call keep the egress rules that it was admitted with", async () => {
@@ -380,18 +385,18 @@ describe("a Glovebox with policies in a database", () => {
     const begun = new Promise<void>((resolve) => {
       release = resolve;
     });
-    await using box = await makeBox({ tenancy: "multi", tenants: async () => policy });
+    await using glovebox = await makeGlovebox({ tenancy: "multi", tenants: async () => policy });
     const source = `export default async (_, ctx) => {
       await ctx.log("begun");
       await new Promise((done) => setTimeout(done, 300));
       return await fetch("http://other.test/").then(() => "sent", (error) => error.code);
     }`;
-    await box.addTool({ name: "get", source }, { scope: "global", grant: ["fetch"] });
-    const first = box.execute({ id: "c", toolName: "get" }, { ...ACME, onLog: () => release() });
+    await glovebox.addTool({ name: "get", source }, { scope: "global", grant: ["fetch"] });
+    const first = glovebox.execute({ id: "c", toolName: "get" }, { ...ACME, onLog: () => release() });
     await begun;
     policy = { egress: { allow: ["http://other.test"] } };
-    box.invalidateTenant("acme");
+    glovebox.invalidateTenant("acme");
     expect(outputOf(await first)).toBe("CAPABILITY_DENIED");
-    expect(outputOf(await box.execute({ id: "c", toolName: "get" }, ACME))).not.toBe("CAPABILITY_DENIED");
+    expect(outputOf(await glovebox.execute({ id: "c", toolName: "get" }, ACME))).not.toBe("CAPABILITY_DENIED");
   });
 });

@@ -8,15 +8,15 @@ import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryQuotaStore } from "../../../src/host/tenants/quotas/memory-quota-store.ts";
 import type { QuotaStore } from "../../../src/host/tenants/quotas/quota-store.ts";
-import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const ACME = { tenantId: "acme" } as const;
 const LONG_MS = 60_000;
 
-async function boxOf(options: GloveboxOptions = {}): Promise<Glovebox> {
-  const box = await makeBox({ tenancy: "multi", limits: { timeoutMs: LONG_MS, cpuMs: LONG_MS }, ...options });
-  onTestFinished(() => box.close());
-  return box;
+async function gloveboxOf(options: GloveboxOptions = {}): Promise<Glovebox> {
+  const glovebox = await makeGlovebox({ tenancy: "multi", limits: { timeoutMs: LONG_MS, cpuMs: LONG_MS }, ...options });
+  onTestFinished(() => glovebox.close());
+  return glovebox;
 }
 
 /** A gate: what waits at it goes on when it is opened. */
@@ -32,13 +32,13 @@ function gate(): { readonly reached: Promise<void>; readonly pass: () => Promise
 
 describe("deleteTenant", () => {
   test("ends while a retry loop goes on to call through the invoker", async () => {
-    const box = await boxOf();
-    box.router.register("add", {}, () => 1, ACME);
+    const glovebox = await gloveboxOf();
+    glovebox.router.register("add", {}, () => 1, ACME);
     let isOver = false;
     const loop = (async () => {
-      while (!isOver) await box.invoker.execute({ toolName: "add", context: ACME });
+      while (!isOver) await glovebox.invoker.execute({ toolName: "add", context: ACME });
     })();
-    await box.deleteTenant("acme");
+    await glovebox.deleteTenant("acme");
     isOver = true;
     await loop;
   });
@@ -55,31 +55,31 @@ describe("deleteTenant", () => {
     for (const name of ["get", "delete", "list", "usage", "deleteTenant", "entries"] as const) {
       Object.assign(slow, { [name]: (...args: never[]) => (store[name] as (...given: never[]) => unknown)(...args) });
     }
-    const box = await boxOf({ kv: slow });
+    const glovebox = await gloveboxOf({ kv: slow });
     const source = "export default (_, ctx) => ctx.kv.set('key', 'value')";
-    await box.addTool({ name: "write", source }, { ...ACME, grant: ["kv"] });
-    const call = box.execute({ id: "c", toolName: "write" }, ACME);
+    await glovebox.addTool({ name: "write", source }, { ...ACME, grant: ["kv"] });
+    const call = glovebox.execute({ id: "c", toolName: "write" }, ACME);
     await writing.reached;
-    const deletion = box.deleteTenant("acme");
+    const deletion = glovebox.deleteTenant("acme");
     expect(codeOf(await call)).toBe("CANCELLED");
     writing.open();
     expect((await deletion).values.keys).toBe(1);
-    expect((await box.deleteTenant("acme")).values.keys).toBe(0);
+    expect((await glovebox.deleteTenant("acme")).values.keys).toBe(0);
   });
 
   test("waits for an inspection, and removes what that has cached", async () => {
-    const box = await boxOf({ cache: { directory: false } });
-    const inspecting = box.inspectTool({ name: "t", source: "export default () => 'inspected'" }, ACME);
-    const deletion = box.deleteTenant("acme");
+    const glovebox = await gloveboxOf({ cache: { directory: false } });
+    const inspecting = glovebox.inspectTool({ name: "t", source: "export default () => 'inspected'" }, ACME);
+    const deletion = glovebox.deleteTenant("acme");
     await inspecting.catch(() => {});
     await deletion;
-    expect((await box.deleteTenant("acme")).artifacts.count).toBe(0);
-    const box2 = box.router.tenantStates;
-    box2.set("acme", "deleting");
-    const denied = await failureOf(box.inspectTool({ name: "t", source: "export default () => 1" }, ACME));
+    expect((await glovebox.deleteTenant("acme")).artifacts.count).toBe(0);
+    const glovebox2 = glovebox.router.tenantStates;
+    glovebox2.set("acme", "deleting");
+    const denied = await failureOf(glovebox.inspectTool({ name: "t", source: "export default () => 1" }, ACME));
     expect(denied.details?.reason).toBe("tenant_deleted");
-    expect((await failureOf(box.listTools(ACME))).details?.reason).toBe("tenant_deleted");
-    box2.set("acme", undefined);
+    expect((await failureOf(glovebox.listTools(ACME))).details?.reason).toBe("tenant_deleted");
+    glovebox2.set("acme", undefined);
   });
 });
 
@@ -88,7 +88,7 @@ describe("exportTenant", () => {
     const removing = gate();
     const store = new MemoryKvStore();
     const remove = store.deleteTenant.bind(store);
-    const box = await boxOf({
+    const glovebox = await gloveboxOf({
       kv: Object.assign(store, {
         deleteTenant: async (tenantId: string) => {
           await removing.pass();
@@ -96,13 +96,13 @@ describe("exportTenant", () => {
         },
       }),
     });
-    const [during, after] = [box.exportTenant("acme"), box.exportTenant("beta")];
-    const deletion = box.deleteTenant("acme");
+    const [during, after] = [glovebox.exportTenant("acme"), glovebox.exportTenant("beta")];
+    const deletion = glovebox.deleteTenant("acme");
     await removing.reached;
     expect((await failureOf(during.next())).details?.reason).toBe("tenant_deleted");
     removing.open();
     await deletion;
-    await box.close();
+    await glovebox.close();
     expect((await failureOf(after.next())).details?.reason).toBe("closed");
   });
 });
@@ -124,13 +124,13 @@ describe("a quota store that takes its time", () => {
 
   test("is waited for within the call's time, and a cancelled call ends at once", async () => {
     const { store, counting } = waiting();
-    const box = await boxOf(limited(store));
+    const glovebox = await gloveboxOf(limited(store));
     let runs = 0;
-    box.router.register("add", {}, () => (runs += 1), ACME);
-    expect(codeOf(await box.execute({ id: "late", toolName: "add" }, ACME, 50))).toBe("TOOL_TIMEOUT");
-    const call = box.execute({ id: "c", toolName: "add" }, ACME);
+    glovebox.router.register("add", {}, () => (runs += 1), ACME);
+    expect(codeOf(await glovebox.execute({ id: "late", toolName: "add" }, ACME, 50))).toBe("TOOL_TIMEOUT");
+    const call = glovebox.execute({ id: "c", toolName: "add" }, ACME);
     await counting.reached;
-    expect(box.cancelCall("c", ACME)).toBe(true);
+    expect(glovebox.cancelCall("c", ACME)).toBe(true);
     expect(codeOf(await call)).toBe("CANCELLED");
     counting.open();
     expect(runs).toBe(0);
@@ -138,12 +138,12 @@ describe("a quota store that takes its time", () => {
 
   test("admits no call of a tenant that was suspended meanwhile", async () => {
     const { store, counting } = waiting();
-    const box = await boxOf(limited(store));
+    const glovebox = await gloveboxOf(limited(store));
     let runs = 0;
-    box.router.register("add", {}, () => (runs += 1), ACME);
-    const call = box.execute({ id: "c", toolName: "add" }, ACME);
+    glovebox.router.register("add", {}, () => (runs += 1), ACME);
+    const call = glovebox.execute({ id: "c", toolName: "add" }, ACME);
     await counting.reached;
-    await box.suspendTenant("acme");
+    await glovebox.suspendTenant("acme");
     counting.open();
     expect(errorOf(await call).details?.reason).toBe("tenant_suspended");
     expect(runs).toBe(0);
@@ -165,13 +165,13 @@ describe("a quota store that takes its time", () => {
       },
       deleteTenant: (tenantId) => memory.deleteTenant(tenantId),
     };
-    const box = await boxOf({ quotaStore: store, quotas: { egressBytes: { day: 100 } } });
-    const { quotas } = box.router.tenantStates;
-    const plan = box.router.tenants.default.quota;
+    const glovebox = await gloveboxOf({ quotaStore: store, quotas: { egressBytes: { day: 100 } } });
+    const { quotas } = glovebox.router.tenantStates;
+    const plan = glovebox.router.tenants.default.quota;
     if (plan === undefined) throw new Error("Expected quotas");
     quotas.charge("acme", plan, { cpuMs: 0, egressBytesIn: 5_000, egressBytesOut: 0 });
     await pause(0);
-    const calls = Array.from({ length: 4 }, () => box.execute({ id: "c", toolName: "none" }, ACME));
+    const calls = Array.from({ length: 4 }, () => glovebox.execute({ id: "c", toolName: "none" }, ACME));
     await paying.reached;
     paying.open();
     expect((await Promise.all(calls)).map(codeOf)).toEqual(Array(4).fill("QUOTA_EXCEEDED"));
@@ -179,36 +179,36 @@ describe("a quota store that takes its time", () => {
 });
 
 test("a removed tool stays removed though a replacement was being built", async () => {
-  const box = await boxOf();
+  const glovebox = await gloveboxOf();
   const tool = (version: number) => ({ name: "t", source: `export default () => ${version}` });
-  await box.addTool(tool(1), ACME);
-  const replacing = box.addTool(tool(2), { ...ACME, replace: true });
-  expect(box.removeTool("t", ACME)).toBe(true);
+  await glovebox.addTool(tool(1), ACME);
+  const replacing = glovebox.addTool(tool(2), { ...ACME, replace: true });
+  expect(glovebox.removeTool("t", ACME)).toBe(true);
   await replacing;
-  expect(errorOf(await box.execute({ id: "c", toolName: "t" }, ACME)).details?.reason).toBe("not_found");
-  await box.addTool(tool(3), ACME);
-  expect(outputOf(await box.execute({ id: "c", toolName: "t" }, ACME))).toBe(3);
+  expect(errorOf(await glovebox.execute({ id: "c", toolName: "t" }, ACME)).details?.reason).toBe("not_found");
+  await glovebox.addTool(tool(3), ACME);
+  expect(outputOf(await glovebox.execute({ id: "c", toolName: "t" }, ACME))).toBe(3);
 });
 
 test("close({ drainMs }) lets a session's run finish", async () => {
-  const box = await boxOf();
-  const session = await box.openSession(ACME);
+  const glovebox = await gloveboxOf();
+  const session = await glovebox.openSession(ACME);
   const begun = Promise.withResolvers<void>();
   const run = session.run("console.log('on'); await new Promise((done) => setTimeout(done, 500)); 'done'", {
     onLog: () => begun.resolve(),
   });
   await begun.promise;
-  await box.close({ drainMs: 30_000 });
+  await glovebox.close({ drainMs: 30_000 });
   expect(outputOf(await run)).toBe("done");
 });
 
 test("sessions of a tool are one tenant's, whatever characters ids have", async () => {
-  const box = await boxOf();
+  const glovebox = await gloveboxOf();
   const source =
     "let kept = null; export default ({ value }) => { const was = kept; kept = value ?? kept; return was; }";
-  await box.addTool({ name: "keep", source }, { scope: "global", isolateLifetime: "session" });
+  await glovebox.addTool({ name: "keep", source }, { scope: "global", isolateLifetime: "session" });
   const call = (tenantId: string, sessionId: string, args: object) =>
-    box.execute({ id: "c", toolName: "keep", arguments: args }, { tenantId, sessionId });
+    glovebox.execute({ id: "c", toolName: "keep", arguments: args }, { tenantId, sessionId });
   await call("a\0b", "c", { value: "secret" });
   expect(outputOf(await call("a", "b\0c", {}))).toBe(null);
   expect(outputOf(await call("a\0b", "c", {}))).toBe("secret");

@@ -8,7 +8,7 @@ import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
-import { codeOf, errorOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const ECHO = "export default ({ ms }) => ms";
 const LOOP = "export default () => { for (;;); }";
@@ -17,14 +17,14 @@ const LOOP = "export default () => { for (;;); }";
 const CACHE = mkdtempSync(join(tmpdir(), "glovebox-quotas-"));
 afterAll(() => rmSync(CACHE, { recursive: true, force: true }));
 
-async function boxOf(options: GloveboxOptions): Promise<Glovebox> {
-  const box = await makeBox({ cache: { directory: CACHE }, tenancy: "multi", ...options });
-  onTestFinished(() => box.close());
-  return box;
+async function gloveboxOf(options: GloveboxOptions): Promise<Glovebox> {
+  const glovebox = await makeGlovebox({ cache: { directory: CACHE }, tenancy: "multi", ...options });
+  onTestFinished(() => glovebox.close());
+  return glovebox;
 }
 
 interface Gated {
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   /** Calls a tool that waits until `open()`. */
   readonly wait: (tenantId?: string) => Promise<ToolResult>;
   /** Resolves when `count` calls of the tool run. */
@@ -33,7 +33,7 @@ interface Gated {
 }
 
 /** A Glovebox with a tool whose calls end on request of the test. */
-async function gatedBox(options: GloveboxOptions, toolLimits?: PartialLimits): Promise<Gated> {
+async function gatedGlovebox(options: GloveboxOptions, toolLimits?: PartialLimits): Promise<Gated> {
   const opened = Promise.withResolvers<number>();
   let inside = 0;
   const handler = (): Promise<number> => {
@@ -42,13 +42,13 @@ async function gatedBox(options: GloveboxOptions, toolLimits?: PartialLimits): P
   };
   const gate = defineCapability({ name: "gate", inputSchema: {}, outputSchema: {}, handler });
   const limits = { timeoutMs: 60_000, ...options.limits };
-  const box = await boxOf({ ...options, limits, capabilities: [gate] });
+  const glovebox = await gloveboxOf({ ...options, limits, capabilities: [gate] });
   const definition = toolLimits === undefined ? {} : { overrides: { limits: toolLimits } };
   const source = "export default (_, ctx) => ctx.gate()";
-  await box.addTool({ name: "wait", source, ...definition }, { scope: "global", grant: ["gate"] });
+  await glovebox.addTool({ name: "wait", source, ...definition }, { scope: "global", grant: ["gate"] });
   return {
-    box,
-    wait: (tenantId = "acme") => box.execute({ id: "c", toolName: "wait" }, { tenantId }),
+    glovebox,
+    wait: (tenantId = "acme") => glovebox.execute({ id: "c", toolName: "wait" }, { tenantId }),
     running: (count) => expect.poll(() => inside).toBe(count),
     open: () => opened.resolve(1),
   };
@@ -56,7 +56,7 @@ async function gatedBox(options: GloveboxOptions, toolLimits?: PartialLimits): P
 
 describe("maxQueuedCalls", () => {
   test("answers OVERLOADED at once, with retryAfterMs, when a tenant's queue is full; others are served", async () => {
-    const { wait, running, open } = await gatedBox({ limits: { maxConcurrentCalls: 1, maxQueuedCalls: 1 } });
+    const { wait, running, open } = await gatedGlovebox({ limits: { maxConcurrentCalls: 1, maxQueuedCalls: 1 } });
     const admitted = [wait(), wait()];
     // Both wait for the gate, which is closed until this one has its answer.
     const error = errorOf(await wait());
@@ -72,7 +72,7 @@ describe("maxQueuedCalls", () => {
   });
 
   test("of 0 lets run what can run at once", async () => {
-    const { wait, open } = await gatedBox({ limits: { maxConcurrentCalls: 1, maxQueuedCalls: 0 } });
+    const { wait, open } = await gatedGlovebox({ limits: { maxConcurrentCalls: 1, maxQueuedCalls: 0 } });
     const first = wait();
     expect(codeOf(await wait())).toBe("OVERLOADED");
     open();
@@ -81,7 +81,7 @@ describe("maxQueuedCalls", () => {
   });
 
   test("of the whole host is workers.maxQueued", async () => {
-    const { wait, open } = await gatedBox({ limits: { maxConcurrentCalls: 1 }, workers: { maxQueued: 1 } });
+    const { wait, open } = await gatedGlovebox({ limits: { maxConcurrentCalls: 1 }, workers: { maxQueued: 1 } });
     const codes: string[] = [];
     const calls = ["a", "a", "b", "b"].map(async (tenantId) => codes.push(codeOf(await wait(tenantId))));
     await expect.poll(() => codes).toEqual(["OVERLOADED"]);
@@ -93,7 +93,7 @@ describe("maxQueuedCalls", () => {
 
 describe("queueMs", () => {
   test("ends a wait with OVERLOADED before the call's own deadline", async () => {
-    const { wait, running, open } = await gatedBox({ limits: { maxConcurrentCalls: 1, queueMs: 100 } });
+    const { wait, running, open } = await gatedGlovebox({ limits: { maxConcurrentCalls: 1, queueMs: 100 } });
     const first = wait();
     await running(1);
     const error = errorOf(await wait());
@@ -106,12 +106,12 @@ describe("queueMs", () => {
 
 describe("maxConcurrentCalls", () => {
   test("of a tool holds that tool back and no other", async () => {
-    const { box, wait, running, open } = await gatedBox({}, { maxConcurrentCalls: 1 });
-    await box.addTool({ name: "free", source: ECHO }, { scope: "global" });
+    const { glovebox, wait, running, open } = await gatedGlovebox({}, { maxConcurrentCalls: 1 });
+    await glovebox.addTool({ name: "free", source: ECHO }, { scope: "global" });
     const calls = [wait(), wait()];
     await running(1);
     const free = { id: "c", toolName: "free", arguments: { ms: 1 } };
-    expect(outputOf(await box.execute(free, { tenantId: "acme" }))).toBe(1);
+    expect(outputOf(await glovebox.execute(free, { tenantId: "acme" }))).toBe(1);
     await running(1);
     open();
     expect((await Promise.all(calls)).map(codeOf)).toEqual(["ok", "ok"]);
@@ -121,10 +121,13 @@ describe("maxConcurrentCalls", () => {
 describe("tenants", () => {
   test("have limits of their own; the lowest of all that are stated wins", async () => {
     const tenants = { small: { limits: { timeoutMs: 300 } }, large: { limits: { timeoutMs: 60_000 } } };
-    const box = await boxOf({ limits: { timeoutMs: 3_000 }, tenants });
-    await box.addTool({ name: "never", source: "export default () => new Promise(() => {})" }, { scope: "global" });
+    const glovebox = await gloveboxOf({ limits: { timeoutMs: 3_000 }, tenants });
+    await glovebox.addTool(
+      { name: "never", source: "export default () => new Promise(() => {})" },
+      { scope: "global" },
+    );
     const detailsOf = async (tenantId: string, timeoutMs?: number): Promise<unknown> =>
-      errorOf(await box.execute({ id: "c", toolName: "never" }, { tenantId, timeoutMs })).details?.timeoutMs;
+      errorOf(await glovebox.execute({ id: "c", toolName: "never" }, { tenantId, timeoutMs })).details?.timeoutMs;
     expect(await Promise.all([detailsOf("small"), detailsOf("large"), detailsOf("none", 500)])).toEqual([
       300, 3_000, 500,
     ]);
@@ -136,36 +139,36 @@ describe("tenants", () => {
       asked.push(tenantId);
       return tenantId === "small" ? { limits: { outputBytes: 4 } } : {};
     };
-    const box = await boxOf({ tenants });
-    await box.addTool({ name: "text", source: 'export default () => "long enough"' }, { scope: "global" });
+    const glovebox = await gloveboxOf({ tenants });
+    await glovebox.addTool({ name: "text", source: 'export default () => "long enough"' }, { scope: "global" });
     const codes = ["small", "large"].map(async (tenantId) =>
-      codeOf(await box.execute({ id: "c", toolName: "text" }, { tenantId })),
+      codeOf(await glovebox.execute({ id: "c", toolName: "text" }, { tenantId })),
     );
     expect(await Promise.all(codes)).toEqual(["OUTPUT_TOO_LARGE", "ok"]);
     expect(asked).toContain("large");
   });
 
   test("that cannot be used are named at the start, or cost the call INTERNAL", async () => {
-    const error = await failureOf(makeBox({ tenancy: "multi", tenants: { acme: { weight: 0 } } }));
+    const error = await failureOf(makeGlovebox({ tenancy: "multi", tenants: { acme: { weight: 0 } } }));
     expect([error.code, error.message]).toEqual(["PARAM_INVALID", expect.stringContaining("options.tenants")]);
     const received: unknown[] = [];
     const tenants = () => {
       throw new Error("the tenants' database is down");
     };
-    const box = await boxOf({ tenants, onError: (thrown) => received.push(thrown) });
-    await box.addTool({ name: "echo", source: ECHO }, { scope: "global" });
-    expect(codeOf(await box.execute({ id: "c", toolName: "echo" }, { tenantId: "acme" }))).toBe("INTERNAL");
+    const glovebox = await gloveboxOf({ tenants, onError: (thrown) => received.push(thrown) });
+    await glovebox.addTool({ name: "echo", source: ECHO }, { scope: "global" });
+    expect(codeOf(await glovebox.execute({ id: "c", toolName: "echo" }, { tenantId: "acme" }))).toBe("INTERNAL");
     expect(received).toHaveLength(1);
   });
 });
 
 describe("a tenant with more busy loops than may run", () => {
   test("does not keep another's calls from being served while the loops run and wait", async () => {
-    const box = await boxOf({
+    const glovebox = await gloveboxOf({
       limits: { timeoutMs: 300_000, cpuMs: 300_000, maxConcurrentCalls: 8, queueMs: 300_000 },
     });
-    await box.addTool({ name: "echo", source: ECHO }, { scope: "global" });
-    await box.addTool(
+    await glovebox.addTool({ name: "echo", source: ECHO }, { scope: "global" });
+    await glovebox.addTool(
       { name: "loop", source: LOOP.replace("{ for", '{ console.log("runs"); for') },
       { scope: "global" },
     );
@@ -177,14 +180,14 @@ describe("a tenant with more busy loops than may run", () => {
         running += 1;
       };
       const context = { tenantId: "bad", signal: hostile.signal, onLog };
-      const code = codeOf(await box.execute({ id: "c", toolName: "loop" }, context));
+      const code = codeOf(await glovebox.execute({ id: "c", toolName: "loop" }, context));
       ended += 1;
       return code;
     });
     await expect.poll(() => running).toBeGreaterThan(0);
     for (let ms = 0; ms < 10; ms += 1) {
       const call = { id: "c", toolName: "echo", arguments: { ms } };
-      expect(outputOf(await box.execute(call, { tenantId: "good" }))).toBe(ms);
+      expect(outputOf(await glovebox.execute(call, { tenantId: "good" }))).toBe(ms);
     }
     expect(ended).toBe(0);
     hostile.abort();
@@ -200,9 +203,9 @@ describe("MEMORY_LIMIT", () => {
       "for (const all = []; ; ) all.push(new Intl.DateTimeFormat('en', { timeZone: 'Asia/Tokyo' }))",
     ],
   ] as const)("names limit and peak: %s", async ([, body]) => {
-    await using box = await makeBox({ limits: { memoryMiB: 32 } });
-    await box.addTool({ name: "hog", source: `export default () => { ${body}; }` });
-    const { code, message, details } = errorOf(await box.execute({ id: "c", toolName: "hog" }));
+    await using glovebox = await makeGlovebox({ limits: { memoryMiB: 32 } });
+    await glovebox.addTool({ name: "hog", source: `export default () => { ${body}; }` });
+    const { code, message, details } = errorOf(await glovebox.execute({ id: "c", toolName: "hog" }));
     expect([code, message, details?.limitMiB]).toEqual([
       "MEMORY_LIMIT",
       "hog used more than 32 MiB of memory (limits.memoryMiB) and was stopped",
@@ -233,10 +236,10 @@ describe("sourceBytes and bundleBytes", () => {
       "the limit bundleBytes (bundler.limits.outputBytes) is 1000 bytes",
     ],
   ] as const)("stated by %s reject what is larger", async ([, options, limits, expected]) => {
-    const box = await makeBox({ tenancy: "multi", ...options });
-    onTestFinished(() => box.close());
+    const glovebox = await makeGlovebox({ tenancy: "multi", ...options });
+    onTestFinished(() => glovebox.close());
     const tool = { name: "big", source, overrides: limits === undefined ? {} : { limits } };
-    const error = await failureOf(box.addTool(tool, { tenantId: "acme" }));
+    const error = await failureOf(glovebox.addTool(tool, { tenantId: "acme" }));
     expect([error.code, error.message]).toEqual(["BUNDLE_FAILED", expect.stringContaining(expected)]);
   });
 });

@@ -8,44 +8,46 @@ import { MemoryQuotaStore } from "../../../src/host/tenants/quotas/memory-quota-
 import type { QuotaStore } from "../../../src/host/tenants/quotas/quota-store.ts";
 import type { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { onLoopback, serve } from "../../support/egress.ts";
-import { codeOf, errorOf, makeBox } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox } from "../../support/host-zone.ts";
 import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 
 const ACME = { tenantId: "acme" } as const;
 
-async function boxOf(options: GloveboxOptions): Promise<Glovebox> {
-  const box = await makeBox({ tenancy: "multi", limits: { timeoutMs: 120_000 }, ...options });
-  onTestFinished(() => box.close());
-  box.router.register("add", {}, () => 1, { tenantId: "acme" });
-  box.router.register("add", {}, () => 1, { tenantId: "beta" });
-  return box;
+async function gloveboxOf(options: GloveboxOptions): Promise<Glovebox> {
+  const glovebox = await makeGlovebox({ tenancy: "multi", limits: { timeoutMs: 120_000 }, ...options });
+  onTestFinished(() => glovebox.close());
+  glovebox.router.register("add", {}, () => 1, { tenantId: "acme" });
+  glovebox.router.register("add", {}, () => 1, { tenantId: "beta" });
+  return glovebox;
 }
 
-const add = (box: Glovebox, tenantId = "acme"): Promise<ToolResult> =>
-  box.execute({ id: "c", toolName: "add", arguments: {} }, { tenantId });
+const add = (glovebox: Glovebox, tenantId = "acme"): Promise<ToolResult> =>
+  glovebox.execute({ id: "c", toolName: "add", arguments: {} }, { tenantId });
 const codes = (results: readonly ToolResult[]): string[] => results.map(codeOf);
 const oneCall = { tenants: { acme: { quotas: { calls: { month: 1 } } } } } as const;
 
 describe("rateLimit", () => {
   test("allows a burst and denies what is more, with the time to wait, for its tenant only", async () => {
-    const box = await boxOf({ tenants: { acme: { rateLimit: { calls: 1, per: "minute", burst: 3 } } } });
-    const results = await Promise.all(Array.from({ length: 5 }, () => add(box)));
+    const glovebox = await gloveboxOf({ tenants: { acme: { rateLimit: { calls: 1, per: "minute", burst: 3 } } } });
+    const results = await Promise.all(Array.from({ length: 5 }, () => add(glovebox)));
     expect(codes(results)).toEqual(["ok", "ok", "ok", "QUOTA_EXCEEDED", "QUOTA_EXCEEDED"]);
     const error = errorOf(results[4] as ToolResult);
     expect(error.details).toMatchObject({ reason: "rate_limited", quota: "calls", limit: 1, period: "minute" });
     expect(error.details?.retryAfterMs).toBeGreaterThan(0);
     expect(error.details?.retryAfterMs).toBeLessThanOrEqual(60_000);
     expect(error.message).toContain("This tenant may make 1 calls per minute, 3 at once (rateLimit)");
-    expect(codes(await Promise.all(Array.from({ length: 5 }, () => add(box, "beta"))))).toEqual(Array(5).fill("ok"));
+    expect(codes(await Promise.all(Array.from({ length: 5 }, () => add(glovebox, "beta"))))).toEqual(
+      Array(5).fill("ok"),
+    );
   });
 
   test("of the host holds for each tenant, unless its policy has its own", async () => {
-    const box = await boxOf({
+    const glovebox = await gloveboxOf({
       rateLimit: { calls: 1, per: "minute" },
       tenants: { beta: { rateLimit: { calls: 2, per: "minute" } } },
     });
     const of = async (tenantId: string) =>
-      codes([await add(box, tenantId), await add(box, tenantId), await add(box, tenantId)]);
+      codes([await add(glovebox, tenantId), await add(glovebox, tenantId), await add(glovebox, tenantId)]);
     expect([await of("acme"), await of("beta")]).toEqual([
       ["ok", "QUOTA_EXCEEDED", "QUOTA_EXCEEDED"],
       ["ok", "ok", "QUOTA_EXCEEDED"],
@@ -60,49 +62,59 @@ test.for<[string, unknown]>([
   ["an unknown key", { id: "c", toolName: "add", arguments: {}, extra: 1 }],
   ["an invalid timeout", { id: "c", toolName: "add", arguments: {}, timeoutMs: -1 }],
 ])("a malformed invocation counts in each way of calling: %s", async ([, value]) => {
-  const ways: readonly ((box: Glovebox) => Promise<ToolResult>)[] = [
-    (box) => box.execute(value as never, ACME),
-    (box) => box.invoker.execute({ ...(value as object), context: ACME } as never),
-    async (box) => (await box.executeBatch([value as never], ACME))[0] as ToolResult,
+  const ways: readonly ((glovebox: Glovebox) => Promise<ToolResult>)[] = [
+    (glovebox) => glovebox.execute(value as never, ACME),
+    (glovebox) => glovebox.invoker.execute({ ...(value as object), context: ACME } as never),
+    async (glovebox) => (await glovebox.executeBatch([value as never], ACME))[0] as ToolResult,
   ];
   for (const way of ways) {
-    const box = await boxOf(oneCall);
-    expect(codes([await way(box), await way(box)])).toEqual(["PARAM_INVALID", "QUOTA_EXCEEDED"]);
+    const glovebox = await gloveboxOf(oneCall);
+    expect(codes([await way(glovebox), await way(glovebox)])).toEqual(["PARAM_INVALID", "QUOTA_EXCEEDED"]);
   }
 });
 
 describe("quotas.calls", () => {
   test("names the period and the time until it ends", async () => {
-    const box = await boxOf(oneCall);
-    expect(codeOf(await add(box))).toBe("ok");
-    const { details, message } = errorOf(await add(box));
+    const glovebox = await gloveboxOf(oneCall);
+    expect(codeOf(await add(glovebox))).toBe("ok");
+    const { details, message } = errorOf(await add(glovebox));
     expect(details).toMatchObject({ reason: "quota_used_up", quota: "calls", limit: 1, period: "month" });
     expect(message).toContain("This tenant has used its 1 calls of this month (quotas.calls.month)");
   });
 
   test("a quota of the tenant replaces the host's of the same period, and the host's others stay", async () => {
-    const box = await boxOf({
+    const glovebox = await gloveboxOf({
       quotas: { calls: { month: 1, day: 2 } },
       tenants: { acme: { quotas: { calls: { month: 10 } } } },
     });
-    expect(codes([await add(box), await add(box), await add(box)])).toEqual(["ok", "ok", "QUOTA_EXCEEDED"]);
-    expect(codes([await add(box, "beta"), await add(box, "beta")])).toEqual(["ok", "QUOTA_EXCEEDED"]);
+    expect(codes([await add(glovebox), await add(glovebox), await add(glovebox)])).toEqual([
+      "ok",
+      "ok",
+      "QUOTA_EXCEEDED",
+    ]);
+    expect(codes([await add(glovebox, "beta"), await add(glovebox, "beta")])).toEqual(["ok", "QUOTA_EXCEEDED"]);
   });
 
-  test.for<[string, (box: Glovebox) => Promise<ToolResult>]>([
-    ["execute", (box) => add(box)],
-    ["an unknown tool", (box) => box.execute({ id: "c", toolName: "none", arguments: {} }, ACME)],
-    ["malformed arguments", (box) => box.execute({ id: "c", toolName: "add", argumentsText: "{" }, ACME)],
-    ["arguments that cannot be read", (box) => box.execute({ id: "c", toolName: "add", arguments: 1n }, ACME)],
-    ["a malformed call", (box) => box.execute({ id: "c", tool: "add" } as never, ACME)],
-    ["no call at all", (box) => box.execute(undefined as never, ACME)],
-    ["a wrong timeout", (box) => box.execute({ id: "c", toolName: "add" }, ACME, -1)],
-    ["the invoker", (box) => box.invoker.execute({ toolName: "add", arguments: {}, context: ACME })],
-    ["a batch", async (box) => (await box.executeBatch([{ toolName: "add", arguments: {} }], ACME))[0] as ToolResult],
+  test.for<[string, (glovebox: Glovebox) => Promise<ToolResult>]>([
+    ["execute", (glovebox) => add(glovebox)],
+    ["an unknown tool", (glovebox) => glovebox.execute({ id: "c", toolName: "none", arguments: {} }, ACME)],
+    ["malformed arguments", (glovebox) => glovebox.execute({ id: "c", toolName: "add", argumentsText: "{" }, ACME)],
+    [
+      "arguments that cannot be read",
+      (glovebox) => glovebox.execute({ id: "c", toolName: "add", arguments: 1n }, ACME),
+    ],
+    ["a malformed call", (glovebox) => glovebox.execute({ id: "c", tool: "add" } as never, ACME)],
+    ["no call at all", (glovebox) => glovebox.execute(undefined as never, ACME)],
+    ["a wrong timeout", (glovebox) => glovebox.execute({ id: "c", toolName: "add" }, ACME, -1)],
+    ["the invoker", (glovebox) => glovebox.invoker.execute({ toolName: "add", arguments: {}, context: ACME })],
+    [
+      "a batch",
+      async (glovebox) => (await glovebox.executeBatch([{ toolName: "add", arguments: {} }], ACME))[0] as ToolResult,
+    ],
     [
       "a stream",
-      async (box) => {
-        for await (const item of box.stream({ id: "c", toolName: "add", arguments: {} }, ACME)) {
+      async (glovebox) => {
+        for await (const item of glovebox.stream({ id: "c", toolName: "add", arguments: {} }, ACME)) {
           if (item.type === "result") return item as unknown as ToolResult;
         }
         throw new Error("Expected a result");
@@ -110,40 +122,40 @@ describe("quotas.calls", () => {
     ],
     [
       "a session's run",
-      async (box) => {
-        await using session = await box.openSession(ACME);
+      async (glovebox) => {
+        await using session = await glovebox.openSession(ACME);
         return await session.run("1");
       },
     ],
     [
       "a session's run with malformed code",
-      async (box) => {
-        await using session = await box.openSession(ACME);
+      async (glovebox) => {
+        await using session = await glovebox.openSession(ACME);
         return await session.run(1 as never);
       },
     ],
   ])("counts %s, and denies it when the quota is used up", async ([, call]) => {
-    const box = await boxOf(oneCall);
-    expect(codeOf(await call(box))).not.toBe("QUOTA_EXCEEDED");
-    expect(codeOf(await add(box))).toBe("QUOTA_EXCEEDED");
-    expect(codeOf(await call(box))).toBe("QUOTA_EXCEEDED");
+    const glovebox = await gloveboxOf(oneCall);
+    expect(codeOf(await call(glovebox))).not.toBe("QUOTA_EXCEEDED");
+    expect(codeOf(await add(glovebox))).toBe("QUOTA_EXCEEDED");
+    expect(codeOf(await call(glovebox))).toBe("QUOTA_EXCEEDED");
   });
 
   test("counts nested calls", async () => {
-    const box = await boxOf({ tenants: { acme: { quotas: { calls: { month: 3 } } } } });
+    const glovebox = await gloveboxOf({ tenants: { acme: { quotas: { calls: { month: 3 } } } } });
     const source = `export default async (_, ctx) => {
       let done = 0;
       try { for (;;) { await ctx.tools.add({}); done += 1; } } catch (error) { return [done, error.message]; }
     }`;
-    await box.addTool({ name: "outer", source }, { ...ACME, grant: ["tools"] });
-    const result = await box.execute({ id: "c", toolName: "outer", arguments: {} }, ACME);
+    await glovebox.addTool({ name: "outer", source }, { ...ACME, grant: ["tools"] });
+    const result = await glovebox.execute({ id: "c", toolName: "outer", arguments: {} }, ACME);
     expect(result.success && result.output).toEqual([2, expect.stringContaining("quotas.calls.month")]);
-    expect(codeOf(await add(box))).toBe("QUOTA_EXCEEDED");
+    expect(codeOf(await add(glovebox))).toBe("QUOTA_EXCEEDED");
   });
 
   test("is asked before flags, hooks and the registry", async () => {
     const seen: string[] = [];
-    const box = await boxOf({
+    const glovebox = await gloveboxOf({
       quotas: { calls: { month: 0 } },
       flags: () => {
         seen.push("flags");
@@ -151,7 +163,7 @@ describe("quotas.calls", () => {
       },
       hooks: [{ name: "h", validate: () => void seen.push("validate"), execute: () => void seen.push("execute") }],
     });
-    const { details, message } = errorOf(await box.execute({ id: "c", toolName: "none", arguments: {} }, ACME));
+    const { details, message } = errorOf(await glovebox.execute({ id: "c", toolName: "none", arguments: {} }, ACME));
     expect([seen, details?.quota, message.includes("none")]).toEqual([[], "calls", false]);
   });
 });
@@ -164,25 +176,25 @@ describe("quotas.cpuMs and quotas.egressBytes", () => {
     ["one that fails", `export default () => { ${WORK} throw 1; }`],
     ["one that is stopped", `export default () => { ${WORK} console.log("on"); for (;;); }`],
   ] as const)("charge what %s used, and deny the next call", async ([, source]) => {
-    const box = await boxOf({ tenants: { acme: { quotas: { cpuMs: { month: 5 } } } } });
-    await box.addTool({ name: "busy", source }, ACME);
+    const glovebox = await gloveboxOf({ tenants: { acme: { quotas: { cpuMs: { month: 5 } } } } });
+    await glovebox.addTool({ name: "busy", source }, ACME);
     const stop = new AbortController();
     const context = { ...ACME, signal: stop.signal, onLog: () => stop.abort() };
-    const result = await box.execute({ id: "c", toolName: "busy", arguments: {} }, context);
+    const result = await glovebox.execute({ id: "c", toolName: "busy", arguments: {} }, context);
     expect(codeOf(result)).not.toBe("QUOTA_EXCEEDED");
-    expect(errorOf(await add(box)).details).toMatchObject({ quota: "cpuMs", limit: 5, period: "month" });
-    expect(codeOf(await add(box, "beta"))).toBe("ok");
+    expect(errorOf(await add(glovebox)).details).toMatchObject({ quota: "cpuMs", limit: 5, period: "month" });
+    expect(codeOf(await add(glovebox, "beta"))).toBe("ok");
   });
 
   test("charge bytes of requests in both directions", async () => {
     const server = await serve((_request, response) => void response.end("x".repeat(2_000)));
-    const box = await boxOf({
+    const glovebox = await gloveboxOf({
       egress: { allow: onLoopback(server.origin) },
       tenants: { acme: { quotas: { egressBytes: { month: 2_000 } } } },
     });
     const source = "export default async ({ origin }) => (await (await fetch(origin)).text()).length";
-    await box.addTool({ name: "get", source }, { ...ACME, grant: ["fetch"] });
-    const get = () => box.execute({ id: "c", toolName: "get", arguments: { origin: server.origin } }, ACME);
+    await glovebox.addTool({ name: "get", source }, { ...ACME, grant: ["fetch"] });
+    const get = () => glovebox.execute({ id: "c", toolName: "get", arguments: { origin: server.origin } }, ACME);
     expect(codeOf(await get())).toBe("ok");
     expect(errorOf(await get()).details).toMatchObject({ quota: "egressBytes", limit: 2_000 });
   });
@@ -233,11 +245,11 @@ describe("a quota store", () => {
       },
       deleteTenant: async (tenantId) => memory.deleteTenant(tenantId),
     };
-    const box = await boxOf({ ...oneCall, quotaStore });
-    const results = await Promise.all([add(box), add(box), add(box)]);
+    const glovebox = await gloveboxOf({ ...oneCall, quotaStore });
+    const results = await Promise.all([add(glovebox), add(glovebox), add(glovebox)]);
     expect(codes(results).toSorted()).toEqual(["QUOTA_EXCEEDED", "QUOTA_EXCEEDED", "ok"]);
     expect(asked).toBe(3);
-    await add(box, "beta");
+    await add(glovebox, "beta");
     expect(asked).toBe(3);
   });
 
@@ -252,22 +264,22 @@ describe("a quota store", () => {
       deleteTenant: (tenantId) => memory.deleteTenant(tenantId),
     };
     const errors: unknown[] = [];
-    const box = await boxOf({
+    const glovebox = await gloveboxOf({
       tenants: { acme: { quotas: { cpuMs: { month: 5 } } } },
       quotaStore,
       onError: (error) => errors.push(error),
     });
     // The store is down before the call ends.
     const source = "export default async (_, ctx) => { await ctx.tools.down({}); for (let n = 0; n < 1e8; n += 1); }";
-    await box.addTool({ name: "busy", source }, { ...ACME, grant: ["tools"] });
+    await glovebox.addTool({ name: "busy", source }, { ...ACME, grant: ["tools"] });
     const breakStore = (): void => {
       isDown = true;
     };
-    box.router.register("down", {}, breakStore, ACME);
-    expect(codeOf(await box.execute({ id: "c", toolName: "busy", arguments: {} }, ACME))).toBe("ok");
-    expect(errorOf(await add(box)).details).toEqual({ reason: "quota_store_failed" });
+    glovebox.router.register("down", {}, breakStore, ACME);
+    expect(codeOf(await glovebox.execute({ id: "c", toolName: "busy", arguments: {} }, ACME))).toBe("ok");
+    expect(errorOf(await add(glovebox)).details).toEqual({ reason: "quota_store_failed" });
     isDown = false;
-    expect(errorOf(await add(box)).details).toMatchObject({ quota: "cpuMs" });
+    expect(errorOf(await add(glovebox)).details).toMatchObject({ quota: "cpuMs" });
     expect(errors.length).toBeGreaterThan(0);
   });
 });

@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { StartBackoff } from "../../../src/host/workers/health/backoff.ts";
 import { CrashQuarantine } from "../../../src/host/workers/health/crash-quarantine.ts";
-import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 describe("StartBackoff", () => {
   test("allows three failures, then doubles the wait up to two seconds", () => {
@@ -37,13 +37,16 @@ describe("CrashQuarantine", () => {
 
 describe("a tool that has crashed its process", () => {
   test("runs alone from then on, while its tenant's other calls go on", async () => {
-    await using box = await makeBox({ limits: { timeoutMs: 60_000 } });
+    await using glovebox = await makeGlovebox({ limits: { timeoutMs: 60_000 } });
     const stuck = "export default () => Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1)";
-    await box.addTool({ name: "stuck", source: stuck });
-    await box.addTool({ name: "slow", source: "export default () => new Promise((done) => setTimeout(done, 900, 1))" });
-    const call = (toolName: string, timeoutMs: number) => box.execute({ id: "c", toolName }, { timeoutMs });
+    await glovebox.addTool({ name: "stuck", source: stuck });
+    await glovebox.addTool({
+      name: "slow",
+      source: "export default () => new Promise((done) => setTimeout(done, 900, 1))",
+    });
+    const call = (toolName: string, timeoutMs: number) => glovebox.execute({ id: "c", toolName }, { timeoutMs });
     const isQuarantined = async (): Promise<boolean> => {
-      const poll = vi.waitFor(() => expect(box.quarantinedTools).toHaveLength(1), { timeout: 1_000 });
+      const poll = vi.waitFor(() => expect(glovebox.quarantinedTools).toHaveLength(1), { timeout: 1_000 });
       return await poll.then(
         () => true,
         () => false,

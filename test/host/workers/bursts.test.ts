@@ -5,7 +5,7 @@ import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.
 import type { AddToolOptions } from "../../../src/host/config/tool-options.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { codeOf, makeBox, PYTHON_CACHE } from "../../support/host-zone.ts";
+import { codeOf, makeGlovebox, PYTHON_CACHE } from "../../support/host-zone.ts";
 
 const CALLS = 10;
 const SESSIONS = 10;
@@ -24,12 +24,12 @@ interface Burst {
   readonly source?: string;
   readonly language?: "python";
   readonly limits?: { readonly maxConcurrentCalls: number; readonly maxQueuedCalls: number };
-  readonly call?: (box: Glovebox, id: string) => Promise<ToolResult>;
+  readonly call?: (glovebox: Glovebox, id: string) => Promise<ToolResult>;
 }
 
-const execute = (box: Glovebox, id: string): Promise<ToolResult> => box.execute({ id, toolName: "waits" });
-async function stream(box: Glovebox, id: string): Promise<ToolResult> {
-  for await (const item of box.stream({ id, toolName: "waits" })) if (item.type === "result") return item;
+const execute = (glovebox: Glovebox, id: string): Promise<ToolResult> => glovebox.execute({ id, toolName: "waits" });
+async function stream(glovebox: Glovebox, id: string): Promise<ToolResult> {
+  for await (const item of glovebox.stream({ id, toolName: "waits" })) if (item.type === "result") return item;
   throw new Error("Expected a result");
 }
 
@@ -42,13 +42,13 @@ const BURSTS: readonly Burst[] = [
     name: "calls of a tenant with limits of its own",
     options: { tenancy: "multi", limits: { ...LIMITS, maxConcurrentCalls: 100 }, tenants: () => ({ limits: LIMITS }) },
     add: { scope: "global" },
-    call: (box, id) => box.execute({ id, toolName: "waits" }, { tenantId: "acme" }),
+    call: (glovebox, id) => glovebox.execute({ id, toolName: "waits" }, { tenantId: "acme" }),
   },
   { name: "streams", source: "export default async function* (_, ctx) { yield await ctx.gate(); }", call: stream },
   {
     name: "calls of sessions",
     add: { isolateLifetime: "session" },
-    call: (box, id) => box.execute({ id, toolName: "waits" }, { sessionId: id.split("-")[1] }),
+    call: (glovebox, id) => glovebox.execute({ id, toolName: "waits" }, { sessionId: id.split("-")[1] }),
   },
   {
     name: "calls of Python",
@@ -64,13 +64,15 @@ test.for(BURSTS)("the first burst of $name admits as many as the next one", asyn
   let opened = Promise.withResolvers<null>();
   const handler = (): Promise<null> => opened.promise;
   const gate = defineCapability({ name: "gate", inputSchema: {}, outputSchema: {}, handler });
-  await using box = await makeBox({ limits, capabilities: [gate], ...options });
-  await box.addTool({ name: "waits", source, language }, { ...add, grant: ["gate"] } as AddToolOptions);
+  await using glovebox = await makeGlovebox({ limits, capabilities: [gate], ...options });
+  await glovebox.addTool({ name: "waits", source, language }, { ...add, grant: ["gate"] } as AddToolOptions);
   const admitted = limits.maxConcurrentCalls + limits.maxQueuedCalls;
   for (let round = 0; round < 2; round += 1) {
     opened = Promise.withResolvers();
     const codes: string[] = [];
-    const calls = Array.from({ length: CALLS }, async (_, n) => codes.push(codeOf(await call(box, `${round}-${n}`))));
+    const calls = Array.from({ length: CALLS }, async (_, n) =>
+      codes.push(codeOf(await call(glovebox, `${round}-${n}`))),
+    );
     await expect.poll(() => codes).toEqual(Array(CALLS - admitted).fill("OVERLOADED"));
     opened.resolve(null);
     await Promise.all(calls);

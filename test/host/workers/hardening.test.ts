@@ -10,12 +10,12 @@ import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-art
 import { toCommand, type Wrapping } from "../../../src/host/workers/hardening/command.ts";
 import { BUILT_IN_LAYERS, LAYER_NAMES, type Layer } from "../../../src/host/workers/hardening/layers.ts";
 import { findTool, surveyPrograms } from "../../../src/host/workers/hardening/system-tools.ts";
-import { codeOf, failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { launcherOf } from "../../support/launchers.ts";
 
 const MISSING_HERE: readonly Layer[] = await (async () => {
-  await using box = await makeBox();
-  return LAYER_NAMES.filter((layer) => box.hardening[layer] === "missing");
+  await using glovebox = await makeGlovebox();
+  return LAYER_NAMES.filter((layer) => glovebox.hardening[layer] === "missing");
 })();
 
 function commandOf(pid: string): string {
@@ -57,34 +57,34 @@ describe("createGlovebox({ hardening })", () => {
   afterAll(() => rmSync(CACHE, { recursive: true, force: true }));
 
   test.for(CASES)("runs tools without %j, and reports it", async (without) => {
-    await using box = await makeBox({ cache: { directory: CACHE }, hardening: { without } });
-    await box.addTool({ name: "add", source: "export default ({ a, b }) => a + b" });
-    const result = await box.execute({ id: "c", toolName: "add", arguments: { a: 1, b: 2 } });
+    await using glovebox = await makeGlovebox({ cache: { directory: CACHE }, hardening: { without } });
+    await glovebox.addTool({ name: "add", source: "export default ({ a, b }) => a + b" });
+    const result = await glovebox.execute({ id: "c", toolName: "add", arguments: { a: 1, b: 2 } });
     expect(outputOf(result)).toBe(3);
-    for (const layer of without) expect(box.hardening[layer]).not.toBe("holds");
-    for (const layer of BUILT_IN_LAYERS) expect(box.hardening[layer]).toBe("holds");
+    for (const layer of without) expect(glovebox.hardening[layer]).not.toBe("holds");
+    for (const layer of BUILT_IN_LAYERS) expect(glovebox.hardening[layer]).toBe("holds");
   });
 
   test("names each required layer that is missing, and how to get it", async () => {
     const required: readonly Layer[] = ["lean-root", "seccomp"];
-    const error = await failureOf(makeBox({ hardening: { require: required, without: ["lean-root"] } }));
+    const error = await failureOf(makeGlovebox({ hardening: { require: required, without: ["lean-root"] } }));
     expect(error.code).toBe("TOOL_UNAVAILABLE");
     expect(error.message).toContain("lean-root (install bubblewrap");
     expect(error.details).toEqual({ reason: "unsupported", missing: ["lean-root", "seccomp"] });
   });
 
   test("strict starts only where every layer works", async () => {
-    const attempt = makeBox({ hardening: "strict" });
+    const attempt = makeGlovebox({ hardening: "strict" });
     if (MISSING_HERE.length > 0) {
       expect((await failureOf(attempt)).details).toEqual({ reason: "unsupported", missing: MISSING_HERE });
       return;
     }
-    await using box = await attempt;
-    expect(Object.values(box.hardening)).not.toContain("missing");
+    await using glovebox = await attempt;
+    expect(Object.values(glovebox.hardening)).not.toContain("missing");
   });
 
   test("names the invalid option", async () => {
-    const error = await failureOf(makeBox({ hardening: { require: ["moat" as Layer] } }));
+    const error = await failureOf(makeGlovebox({ hardening: { require: ["moat" as Layer] } }));
     expect(error.code).toBe("PARAM_INVALID");
     expect(error.message).toContain("options.hardening");
     expect(error.message).toContain("lean-root");
@@ -93,20 +93,20 @@ describe("createGlovebox({ hardening })", () => {
   test("jitless runs tools, with code caches of its own", async () => {
     const source = "export default () => { let sum = 0; for (let n = 0; n < 1e4; n += 1) sum += n; return sum; }";
     for (const hardening of [{ jitless: true }, "auto"] as const) {
-      await using box = await makeBox({ hardening });
-      await box.addTool({ name: "sum", source });
-      expect(outputOf(await box.execute({ id: "c", toolName: "sum" }))).toBe(49_995_000);
+      await using glovebox = await makeGlovebox({ hardening });
+      await glovebox.addTool({ name: "sum", source });
+      expect(outputOf(await glovebox.execute({ id: "c", toolName: "sum" }))).toBe(49_995_000);
     }
   });
 });
 
 describe("a worker process", () => {
   test("has the layers that its report names, according to the kernel", async () => {
-    await using box = await makeBox();
-    await box.addTool({ name: "one", source: "export default () => 1" });
-    expect(codeOf(await box.execute({ id: "c", toolName: "one" }))).toBe("ok");
-    const { hardening } = box;
-    for (const pid of box.workerPids) {
+    await using glovebox = await makeGlovebox();
+    await glovebox.addTool({ name: "one", source: "export default () => 1" });
+    expect(codeOf(await glovebox.execute({ id: "c", toolName: "one" }))).toBe("ok");
+    const { hardening } = glovebox;
+    for (const pid of glovebox.workerPids) {
       const status = statusOf(pid);
       if (hardening.user === "holds") expect(status).toMatch(/^Uid:\t(6\d{4})\t\1\t\1\t\1$/m);
       if (hardening["no-new-privileges"] === "holds") expect(status).toMatch(/^NoNewPrivs:\t1$/m);
@@ -116,22 +116,22 @@ describe("a worker process", () => {
   });
 
   test("does not disclose the host's location to a guest, not even its time zone", async () => {
-    await using box = await makeBox();
+    await using glovebox = await makeGlovebox();
     const source =
       "export default () => [new Date(0).getTimezoneOffset(), Intl.DateTimeFormat().resolvedOptions().timeZone]";
-    await box.addTool({ name: "zone", source });
-    expect(outputOf(await box.execute({ id: "c", toolName: "zone" }))).toEqual([0, "UTC"]);
+    await glovebox.addTool({ name: "zone", source });
+    expect(outputOf(await glovebox.execute({ id: "c", toolName: "zone" }))).toEqual([0, "UTC"]);
   });
 
   test("survives a signal to the whole process group, because the host still has calls to finish", async () => {
-    await using box = await makeBox();
+    await using glovebox = await makeGlovebox();
     const source = `export default async () => { console.log("begun"); await new Promise((done) => setTimeout(done, 300)); return 1; }`;
-    await box.addTool({ name: "wait", source });
+    await glovebox.addTool({ name: "wait", source });
     const begun = Promise.withResolvers<void>();
-    const call = box.execute({ id: "c", toolName: "wait" }, { timeoutMs: 60_000, onLog: () => begun.resolve() });
+    const call = glovebox.execute({ id: "c", toolName: "wait" }, { timeoutMs: 60_000, onLog: () => begun.resolve() });
     onTestFinished(async () => void (await call));
     await begun.promise;
-    for (const pid of box.workerPids) {
+    for (const pid of glovebox.workerPids) {
       process.kill(pid, "SIGTERM");
       process.kill(pid, "SIGINT");
     }
@@ -228,10 +228,10 @@ describe("a worker's descriptors", () => {
     const script = `
       import { readdirSync, readlinkSync } from "node:fs";
       import { createGlovebox } from ${JSON.stringify(new URL("../../../src/host/index.ts", import.meta.url).href)};
-      await using box = await createGlovebox({ cache: false, workers: { warmProcesses: 0 }, limits: { timeoutMs: 60_000 } });
-      await box.addTool({ name: "one", source: "export default () => 1" });
-      await box.execute({ id: "c", toolName: "one" });
-      const [pid] = box.workerPids;
+      await using glovebox = await createGlovebox({ cache: false, workers: { warmProcesses: 0 }, limits: { timeoutMs: 60_000 } });
+      await glovebox.addTool({ name: "one", source: "export default () => 1" });
+      await glovebox.execute({ id: "c", toolName: "one" });
+      const [pid] = glovebox.workerPids;
       console.log(readdirSync("/proc/" + pid + "/fd").some((fd) => readlinkSync("/proc/" + pid + "/fd/" + fd) === "/etc/hostname"));
     `;
     const shell = `exec "$0" --input-type=module -e "$1" 77</etc/hostname`;

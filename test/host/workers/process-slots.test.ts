@@ -6,33 +6,38 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { codeOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const SLEEP = "export default async ({ ms }) => { await new Promise((done) => setTimeout(done, ms)); return ms; }";
 /** Only SIGKILL of the process stops it. */
 const HANG = "export default () => Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1);";
 
-async function boxOf(options: GloveboxOptions, tenants: readonly string[], tools: object): Promise<Glovebox> {
-  const box = await makeBox({ tenancy: "multi", ...options });
-  onTestFinished(() => box.close());
+async function gloveboxOf(options: GloveboxOptions, tenants: readonly string[], tools: object): Promise<Glovebox> {
+  const glovebox = await makeGlovebox({ tenancy: "multi", ...options });
+  onTestFinished(() => glovebox.close());
   for (const tenantId of tenants) {
-    for (const [name, source] of Object.entries(tools)) await box.addTool({ name, source }, { tenantId });
+    for (const [name, source] of Object.entries(tools)) await glovebox.addTool({ name, source }, { tenantId });
   }
-  return box;
+  return glovebox;
 }
 
-const call = (box: Glovebox, toolName: string, tenantId: string, ms: number, timeoutMs = 60_000): Promise<ToolResult> =>
-  box.execute({ id: "c", toolName, arguments: { ms } }, { tenantId, timeoutMs });
+const call = (
+  glovebox: Glovebox,
+  toolName: string,
+  tenantId: string,
+  ms: number,
+  timeoutMs = 60_000,
+): Promise<ToolResult> => glovebox.execute({ id: "c", toolName, arguments: { ms } }, { tenantId, timeoutMs });
 
 describe("WorkerPool with one process slot", () => {
   test("gives it to the next owner when its calls have ended, though its owner has more calls", async () => {
-    const box = await boxOf({ workers: { max: 1, warmProcesses: 0 } }, ["busy", "other"], { sleep: SLEEP });
+    const glovebox = await gloveboxOf({ workers: { max: 1, warmProcesses: 0 } }, ["busy", "other"], { sleep: SLEEP });
     let isOver = false;
     const keepBusy = async (): Promise<void> => {
-      while (!isOver) await call(box, "sleep", "busy", 50);
+      while (!isOver) await call(glovebox, "sleep", "busy", 50);
     };
     const busy = [keepBusy(), keepBusy(), keepBusy()];
-    const other = await call(box, "sleep", "other", 1);
+    const other = await call(glovebox, "sleep", "other", 1);
     isOver = true;
     await Promise.all(busy);
     expect(codeOf(other)).toBe("ok");
@@ -40,21 +45,23 @@ describe("WorkerPool with one process slot", () => {
 
   test("lets an owner's calls pass its own definition extraction that waits for a process", async () => {
     // With a cache, another test could have built the same source.
-    const box = await boxOf({ cache: false, workers: { max: 1, warmProcesses: 0 } }, ["acme"], { sleep: SLEEP });
+    const glovebox = await gloveboxOf({ cache: false, workers: { max: 1, warmProcesses: 0 } }, ["acme"], {
+      sleep: SLEEP,
+    });
     // The process belongs to the first call until that ends.
     const stop = new AbortController();
-    const long = box.execute(
+    const long = glovebox.execute(
       { id: "long", toolName: "sleep", arguments: { ms: 120_000 } },
       { tenantId: "acme", timeoutMs: 120_000, signal: stop.signal },
     );
     let isLearned = false;
-    const learning = box
+    const learning = glovebox
       .addTool({ name: "late", source: "export default () => 1" }, { tenantId: "acme" })
       .then((tool) => {
         isLearned = true;
         return tool;
       });
-    expect(codeOf(await call(box, "sleep", "acme", 1))).toBe("ok");
+    expect(codeOf(await call(glovebox, "sleep", "acme", 1))).toBe("ok");
     expect(isLearned).toBe(false);
     stop.abort();
     expect(codeOf(await long)).toBe("CANCELLED");
@@ -64,10 +71,10 @@ describe("WorkerPool with one process slot", () => {
 
 describe("a process in which a call will not stop", () => {
   test("gets no more calls: the next one runs elsewhere", async () => {
-    const box = await boxOf({ workers: { max: 4 } }, ["acme"], { sleep: SLEEP, hang: HANG });
-    const hung = await Promise.all([call(box, "hang", "acme", 0, 300), call(box, "hang", "acme", 0, 300)]);
+    const glovebox = await gloveboxOf({ workers: { max: 4 } }, ["acme"], { sleep: SLEEP, hang: HANG });
+    const hung = await Promise.all([call(glovebox, "hang", "acme", 0, 300), call(glovebox, "hang", "acme", 0, 300)]);
     expect(hung.map(codeOf)).toEqual(["TOOL_TIMEOUT", "TOOL_TIMEOUT"]);
-    expect(outputOf(await call(box, "sleep", "acme", 400))).toBe(400);
+    expect(outputOf(await call(glovebox, "sleep", "acme", 400))).toBe(400);
   });
 });
 

@@ -12,7 +12,7 @@ import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.
 import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ProcessStarter } from "../../../src/host/workers/spawn/process-starter.ts";
-import { codeOf, errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { withMoreTime } from "../../support/more-time.ts";
 import { expectDead, expectIdle, isAlive } from "../../support/processes.ts";
 
@@ -23,14 +23,19 @@ const SLOW =
 const CACHE = mkdtempSync(join(tmpdir(), "glovebox-workers-"));
 afterAll(() => rmSync(CACHE, { recursive: true, force: true }));
 
-async function boxOf(tools: { readonly [name: string]: string }, options: GloveboxOptions = {}): Promise<Glovebox> {
-  const box = await makeBox({ cache: { directory: CACHE }, tenancy: "multi", ...options });
-  onTestFinished(() => box.close());
-  await Promise.all(Object.entries(tools).map(([name, source]) => box.addTool({ name, source }, { scope: "global" })));
-  return box;
+async function gloveboxOf(
+  tools: { readonly [name: string]: string },
+  options: GloveboxOptions = {},
+): Promise<Glovebox> {
+  const glovebox = await makeGlovebox({ cache: { directory: CACHE }, tenancy: "multi", ...options });
+  onTestFinished(() => glovebox.close());
+  await Promise.all(
+    Object.entries(tools).map(([name, source]) => glovebox.addTool({ name, source }, { scope: "global" })),
+  );
+  return glovebox;
 }
-const run = (box: Glovebox, toolName: string, context?: CallContext, args: unknown = {}): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
+const run = (glovebox: Glovebox, toolName: string, context?: CallContext, args: unknown = {}): Promise<ToolResult> =>
+  glovebox.execute({ id: "c1", toolName, arguments: args }, { tenantId: "acme", ...context });
 
 /** Whether the top level of a tool ran before its call was made, which is at `at`: the call has found a warm isolate. */
 const IS_WARM = "const born = Date.now(); const isWarm = ({ at }) => born < at;";
@@ -40,30 +45,30 @@ async function untilWarm(call: (args: { readonly at: number }) => Promise<ToolRe
   await expect.poll(async () => outputOf(await call({ at: Date.now() })), { interval: 50 }).toBe(true);
 }
 
-function signalAll(box: Glovebox, signal: NodeJS.Signals): readonly number[] {
-  const pids = box.workerPids;
+function signalAll(glovebox: Glovebox, signal: NodeJS.Signals): readonly number[] {
+  const pids = glovebox.workerPids;
   for (const pid of pids) process.kill(pid, signal);
   return pids;
 }
 
 test("a host that is blocked after it cancels a call ends neither the process nor another call in it", async () => {
-  const box = await boxOf({ slow: SLOW }, { workers: { max: 1 } });
+  const glovebox = await gloveboxOf({ slow: SLOW }, { workers: { max: 1 } });
   const controller = new AbortController();
   let begun = 0;
   const onLog = (): void => {
     begun += 1;
   };
-  const cancelled = run(box, "slow", { signal: controller.signal, onLog }, { ms: 600_000 });
-  const other = run(box, "slow", { onLog });
+  const cancelled = run(glovebox, "slow", { signal: controller.signal, onLog }, { ms: 600_000 });
+  const other = run(glovebox, "slow", { onLog });
   await expect.poll(() => begun).toBe(2);
-  const pids = box.workerPids;
+  const pids = glovebox.workerPids;
   controller.abort();
   await Promise.resolve();
   // The process reports meanwhile that the call has stopped, which the host has not read when its timers are due.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_000);
   expect(codeOf(await cancelled)).toBe("CANCELLED");
   expect(outputOf(await other)).toBe("done");
-  expect(box.workerPids).toEqual(pids);
+  expect(glovebox.workerPids).toEqual(pids);
 });
 
 describe("a process that has received the most bundles allowed", () => {
@@ -73,45 +78,46 @@ describe("a process that has received the most bundles allowed", () => {
     const names = Array.from({ length: 10 }, (_, index) => `big_${index}`);
     const source = (name: string): string =>
       `const text = "${text}"; export default async () => "${name}" + text.length;`;
-    const box = await boxOf({}, { workers: { warmProcesses: 0 }, limits: { timeoutMs: 60_000 } });
-    for (const name of names) await box.addTool({ name, source: source(name) }, { scope: "global" });
-    const call = async (name: string): Promise<void> => expect(outputOf(await run(box, name))).toBe(name + text.length);
+    const glovebox = await gloveboxOf({}, { workers: { warmProcesses: 0 }, limits: { timeoutMs: 60_000 } });
+    for (const name of names) await glovebox.addTool({ name, source: source(name) }, { scope: "global" });
+    const call = async (name: string): Promise<void> =>
+      expect(outputOf(await run(glovebox, name))).toBe(name + text.length);
     await call("big_0");
-    await expect.poll(() => box.workerPids).toHaveLength(1);
-    const [first] = box.workerPids;
+    await expect.poll(() => glovebox.workerPids).toHaveLength(1);
+    const [first] = glovebox.workerPids;
     for (const name of names) await call(name);
     await call("big_0");
     // Checked at once: an idle process that has grown too large is ended a second later.
-    expect(box.workerPids).not.toContain(first);
+    expect(glovebox.workerPids).not.toContain(first);
   });
 });
 
 describe("a tool whose top level is run ahead", () => {
   test("starts its next calls at once, each in an isolate of its own", async () => {
-    const box = await boxOf({
+    const glovebox = await gloveboxOf({
       counter: `${IS_WARM} let count = 0; export default (args) => [isWarm(args), (count += 1)];`,
     });
     await expect
-      .poll(async () => outputOf(await run(box, "counter", {}, { at: Date.now() })), { interval: 300 })
+      .poll(async () => outputOf(await run(glovebox, "counter", {}, { at: Date.now() })), { interval: 300 })
       .toEqual([true, 1]);
   });
 
   test("does not run twice when its process dies before it has sent anything", async () => {
     const quiet = `${IS_WARM}
       export default (args) => new Promise((done) => setTimeout(() => done(isWarm(args)), args.ms));`;
-    const box = await boxOf({ quiet });
+    const glovebox = await gloveboxOf({ quiet });
     // It says nothing that could be waited for. A call that had not begun runs again: then the next one gets more time to begin.
     for (let beginsWithinMs = 100; ; beginsWithinMs *= 4) {
-      await untilWarm(({ at }) => run(box, "quiet", {}, { ms: 0, at }));
+      await untilWarm(({ at }) => run(glovebox, "quiet", {}, { ms: 0, at }));
       const stop = new AbortController();
       let ended: ToolResult | undefined;
-      const call = run(box, "quiet", { signal: stop.signal }, { ms: 60_000 }).then((result) => {
+      const call = run(glovebox, "quiet", { signal: stop.signal }, { ms: 60_000 }).then((result) => {
         ended = result;
       });
-      await expect.poll(() => box.listCalls({ scope: "all" }).map(({ state }) => state)).toEqual(["running"]);
+      await expect.poll(() => glovebox.listCalls({ scope: "all" }).map(({ state }) => state)).toEqual(["running"]);
       await pause(beginsWithinMs);
-      const killed = signalAll(box, "SIGKILL");
-      const runsAgain = (): boolean => box.workerPids.some((pid) => !killed.includes(pid));
+      const killed = signalAll(glovebox, "SIGKILL");
+      const runsAgain = (): boolean => glovebox.workerPids.some((pid) => !killed.includes(pid));
       await expect.poll(() => ended !== undefined || runsAgain()).toBe(true);
       stop.abort();
       await call;
@@ -123,16 +129,16 @@ describe("a tool whose top level is run ahead", () => {
   });
 
   test("still logs its top level's output in every call", async () => {
-    const box = await boxOf({ talker: 'console.log("top level"); export default () => 1;' });
+    const glovebox = await gloveboxOf({ talker: 'console.log("top level"); export default () => 1;' });
     for (let call = 0; call < 3; call += 1) {
       const lines: string[] = [];
-      await run(box, "talker", { onLog: ({ message }) => lines.push(message) });
+      await run(glovebox, "talker", { onLog: ({ message }) => lines.push(message) });
       expect(lines).toEqual(["top level"]);
     }
   });
 
   interface Trap {
-    readonly box: Glovebox;
+    readonly glovebox: Glovebox;
     readonly stuckAt: number;
     readonly isWarm: boolean;
   }
@@ -143,28 +149,28 @@ describe("a tool whose top level is run ahead", () => {
   async function setTrap(gapMs: number): Promise<Trap> {
     const stuckAt = Date.now() + 14 * gapMs;
     const trap = `if (Date.now() > ${stuckAt}) Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1);`;
-    const box = await boxOf({}, { workers: { warmProcesses: 0 }, cache: false });
+    const glovebox = await gloveboxOf({}, { workers: { warmProcesses: 0 }, cache: false });
     const source = `${trap} ${IS_WARM} export default (args) => isWarm(args);`;
-    const added = await box.addTool({ name: "trap", source }, { scope: "global" }).catch(() => undefined);
+    const added = await glovebox.addTool({ name: "trap", source }, { scope: "global" }).catch(() => undefined);
     let isWarm = false;
     while (added !== undefined && Date.now() < stuckAt - 1.2 * gapMs) {
       // On a busy machine, the call may begin so late that it is in the trap itself.
-      const result = await run(box, "trap", { timeoutMs: 10_000 }, { at: Date.now() });
+      const result = await run(glovebox, "trap", { timeoutMs: 10_000 }, { at: Date.now() });
       isWarm = result.success && result.output === true;
       await pause(gapMs);
     }
-    return { box, stuckAt, isWarm: isWarm && Date.now() < stuckAt };
+    return { glovebox, stuckAt, isWarm: isWarm && Date.now() < stuckAt };
   }
 
   test("that then cannot be stopped costs its process, but no call", async () => {
     const ends: unknown[] = [];
     // A slow machine needs more time to make a warm isolate before the trap.
     for (const gapMs of [600, 1_200, 2_400, 2_400]) {
-      const { box, stuckAt, isWarm } = await setTrap(gapMs);
-      const pids = box.workerPids;
+      const { glovebox, stuckAt, isWarm } = await setTrap(gapMs);
+      const pids = glovebox.workerPids;
       await pause(Math.max(0, stuckAt - Date.now()) + 1);
       // The last isolate made before the trap; the next one is made behind it.
-      const result = isWarm ? await run(box, "trap", { timeoutMs: 10_000 }, { at: Date.now() }) : undefined;
+      const result = isWarm ? await run(glovebox, "trap", { timeoutMs: 10_000 }, { at: Date.now() }) : undefined;
       ends.push(result?.success === true ? result.output : result?.error.code);
       if (result?.success === true) {
         expect(result.output).toBe(true);
@@ -172,7 +178,7 @@ describe("a tool whose top level is run ahead", () => {
         await expectDead(pids);
         return;
       }
-      await box.close();
+      await glovebox.close();
     }
     expect(ends).toContain(true);
   });
@@ -180,48 +186,48 @@ describe("a tool whose top level is run ahead", () => {
 
 describe("a process that dies", () => {
   test("fails the call in it once with SANDBOX_CRASHED, and does not affect the next call", async () => {
-    const box = await boxOf({ slow: SLOW });
-    const begun = vi.fn(() => signalAll(box, "SIGKILL"));
-    const error = errorOf(await run(box, "slow", { onLog: begun }, { ms: 60_000 }));
+    const glovebox = await gloveboxOf({ slow: SLOW });
+    const begun = vi.fn(() => signalAll(glovebox, "SIGKILL"));
+    const error = errorOf(await run(glovebox, "slow", { onLog: begun }, { ms: 60_000 }));
     expect([error.code, error.message, error.details]).toEqual([
       "SANDBOX_CRASHED",
       "The sandbox process of the call ended before the call ended",
       { begun: true },
     ]);
     expect(begun).toHaveBeenCalledTimes(1);
-    expect(outputOf(await run(box, "slow", {}, { ms: 0 }))).toBe("done");
+    expect(outputOf(await run(glovebox, "slow", {}, { ms: 0 }))).toBe("done");
   });
 
   test("ends every call in it with one result", async () => {
-    const box = await boxOf({ slow: SLOW });
+    const glovebox = await gloveboxOf({ slow: SLOW });
     let begun = 0;
     const onLog = (): void => {
       begun += 1;
-      if (begun === 5) signalAll(box, "SIGKILL");
+      if (begun === 5) signalAll(glovebox, "SIGKILL");
     };
-    const results = await Promise.all([1, 2, 3, 4, 5].map(() => run(box, "slow", { onLog }, { ms: 60_000 })));
+    const results = await Promise.all([1, 2, 3, 4, 5].map(() => run(glovebox, "slow", { onLog }, { ms: 60_000 })));
     expect(results.map(codeOf)).toEqual(Array.from({ length: 5 }, () => "SANDBOX_CRASHED"));
   });
 
   test("does not affect other tenants", async () => {
-    const box = await boxOf({ slow: SLOW });
+    const glovebox = await gloveboxOf({ slow: SLOW });
     const { promise: begun, resolve } = Promise.withResolvers<void>();
-    const other = run(box, "slow", { tenantId: "other", onLog: () => resolve() }, { ms: 300 });
+    const other = run(glovebox, "slow", { tenantId: "other", onLog: () => resolve() }, { ms: 300 });
     await begun;
-    const others = new Set(box.workerPids);
+    const others = new Set(glovebox.workerPids);
     const onLog = (): void => {
-      for (const pid of box.workerPids) if (!others.has(pid)) process.kill(pid, "SIGKILL");
+      for (const pid of glovebox.workerPids) if (!others.has(pid)) process.kill(pid, "SIGKILL");
     };
-    expect(codeOf(await run(box, "slow", { onLog }, { ms: 60_000 }))).toBe("SANDBOX_CRASHED");
+    expect(codeOf(await run(glovebox, "slow", { onLog }, { ms: 60_000 }))).toBe("SANDBOX_CRASHED");
     expect(outputOf(await other)).toBe("done");
   });
 
   test("while it is idle is replaced without a failed call", async () => {
-    const box = await boxOf({ slow: SLOW });
-    await run(box, "slow", {}, { ms: 0 });
-    const pids = signalAll(box, "SIGKILL");
+    const glovebox = await gloveboxOf({ slow: SLOW });
+    await run(glovebox, "slow", {}, { ms: 0 });
+    const pids = signalAll(glovebox, "SIGKILL");
     await expectDead(pids);
-    expect(outputOf(await run(box, "slow", {}, { ms: 0 }))).toBe("done");
+    expect(outputOf(await run(glovebox, "slow", {}, { ms: 0 }))).toBe("done");
   });
 
   /** The host kills the process while its top level waits, for which a busy machine needs more time. */
@@ -229,22 +235,22 @@ describe("a process that dies", () => {
     `console.log("loading"); await new Promise((done) => setTimeout(done, ${ms})); export default () => "ran";`;
   test("before a call has begun: the call runs again", async () => {
     await withMoreTime(50, async (ms) => {
-      const box = await boxOf({ loading: loadingFor(ms) });
+      const glovebox = await gloveboxOf({ loading: loadingFor(ms) });
       let deaths = 0;
       const onLog = (): void => {
         deaths += 1;
-        if (deaths === 1) signalAll(box, "SIGKILL");
+        if (deaths === 1) signalAll(glovebox, "SIGKILL");
       };
-      expect(outputOf(await run(box, "loading", { onLog }))).toBe("ran");
+      expect(outputOf(await run(glovebox, "loading", { onLog }))).toBe("ran");
       expect(deaths).toBe(2);
     });
   });
 
   test("before a call has begun, three times: the call fails", async () => {
     await withMoreTime(50, async (ms) => {
-      const box = await boxOf({ loading: loadingFor(ms) });
-      const onLog = vi.fn(() => signalAll(box, "SIGKILL"));
-      expect(errorOf(await run(box, "loading", { onLog }))).toMatchObject({
+      const glovebox = await gloveboxOf({ loading: loadingFor(ms) });
+      const onLog = vi.fn(() => signalAll(glovebox, "SIGKILL"));
+      expect(errorOf(await run(glovebox, "loading", { onLog }))).toMatchObject({
         code: "SANDBOX_CRASHED",
         details: { begun: false },
       });
@@ -253,15 +259,15 @@ describe("a process that dies", () => {
   });
 
   test("in a call declared idempotent: the call runs again", async () => {
-    const box = await boxOf({ again: `${SLOW}; export const annotations = { idempotentHint: true };` });
+    const glovebox = await gloveboxOf({ again: `${SLOW}; export const annotations = { idempotentHint: true };` });
     // The process is killed before the call has ended, for which a busy machine needs more time.
     await withMoreTime(20, async (ms) => {
       let begun = 0;
       const onLog = (): void => {
         begun += 1;
-        if (begun === 1) signalAll(box, "SIGKILL");
+        if (begun === 1) signalAll(glovebox, "SIGKILL");
       };
-      expect(outputOf(await run(box, "again", { onLog }, { ms }))).toBe("done");
+      expect(outputOf(await run(glovebox, "again", { onLog }, { ms }))).toBe("done");
       expect(begun).toBe(2);
     });
   });
@@ -269,13 +275,13 @@ describe("a process that dies", () => {
   test("in a call that has timed out: the call does not run again, though it is declared idempotent", async () => {
     const source = `export const annotations = { idempotentHint: true };
       export default () => { console.log("begun"); return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1); }`;
-    const box = await boxOf({ bomb: source }, { limits: { cpuMs: 60_000 } });
+    const glovebox = await gloveboxOf({ bomb: source }, { limits: { cpuMs: 60_000 } });
     const onLog = vi.fn();
     // On a busy machine a short timeout would expire before the call begins.
     for (let timeoutMs = 500; onLog.mock.calls.length === 0 && timeoutMs < 30_000; timeoutMs *= 2) {
-      expect(codeOf(await run(box, "bomb", { onLog, timeoutMs }))).toBe("TOOL_TIMEOUT");
+      expect(codeOf(await run(glovebox, "bomb", { onLog, timeoutMs }))).toBe("TOOL_TIMEOUT");
     }
-    await expectIdle(() => box.workerPids);
+    await expectIdle(() => glovebox.workerPids);
     expect(onLog).toHaveBeenCalledTimes(1);
   });
 
@@ -289,16 +295,16 @@ describe("a process that dies", () => {
       handler: (): Promise<string> => {
         const request = Promise.withResolvers<string>();
         requests.push(request);
-        if (requests.length === 1) signalAll(box, "SIGKILL");
+        if (requests.length === 1) signalAll(glovebox, "SIGKILL");
         else second.resolve();
         return request.promise;
       },
     });
-    const box = await makeBox({ tenancy: "multi", capabilities: [ask] });
-    onTestFinished(() => box.close());
+    const glovebox = await makeGlovebox({ tenancy: "multi", capabilities: [ask] });
+    onTestFinished(() => glovebox.close());
     const source = "export const annotations = { idempotentHint: true }; export default (_, ctx) => ctx.ask();";
-    await box.addTool({ name: "asker", source }, { scope: "global", grant: ["ask"] });
-    const result = run(box, "asker");
+    await glovebox.addTool({ name: "asker", source }, { scope: "global", grant: ["ask"] });
+    const result = run(glovebox, "asker");
     await second.promise;
     requests[0]?.resolve("for the first run");
     await new Promise(setImmediate);
@@ -326,8 +332,8 @@ describe("a process that does not start", () => {
     onTestFinished(() => starting.mockRestore());
     // If it counted, every start would exceed the timeout. On a busy machine, the top level itself does so now and then.
     await vi.waitFor(async () => {
-      await using box = await makeBox({ limits: { timeoutMs }, cache: false });
-      await expect(box.addTool({ name: "quick", source: "export default () => 1" })).resolves.toMatchObject({
+      await using glovebox = await makeGlovebox({ limits: { timeoutMs }, cache: false });
+      await expect(glovebox.addTool({ name: "quick", source: "export default () => 1" })).resolves.toMatchObject({
         name: "quick",
       });
     });
@@ -336,17 +342,17 @@ describe("a process that does not start", () => {
 
 describe("a process that does not answer", () => {
   test("is ended once it is found stopped, and is replaced", async () => {
-    const box = await boxOf({ slow: SLOW });
+    const glovebox = await gloveboxOf({ slow: SLOW });
     let stopped: readonly number[] = [];
     const onLog = (): void => {
-      stopped = signalAll(box, "SIGSTOP");
+      stopped = signalAll(glovebox, "SIGSTOP");
     };
     // Long before the call's own deadline, which would be a TOOL_TIMEOUT.
-    expect(codeOf(await run(box, "slow", { onLog, timeoutMs: 200_000 }, { ms: 250_000 }))).toBe("SANDBOX_CRASHED");
-    expect(outputOf(await run(box, "slow", { timeoutMs: 120_000 }, { ms: 0 }))).toBe("done");
+    expect(codeOf(await run(glovebox, "slow", { onLog, timeoutMs: 200_000 }, { ms: 250_000 }))).toBe("SANDBOX_CRASHED");
+    expect(outputOf(await run(glovebox, "slow", { timeoutMs: 120_000 }, { ms: 0 }))).toBe("done");
     // The process that extracted the definition was idle: no call waits for it.
     await expect.poll(() => stopped.filter(isAlive).length).toBeLessThan(stopped.length);
-    expect(box.workerPids.some((pid) => !stopped.includes(pid))).toBe(true);
+    expect(glovebox.workerPids.some((pid) => !stopped.includes(pid))).toBe(true);
   });
 });
 
@@ -362,7 +368,7 @@ const LATE_MS = 100_000;
 describe("a tool that does not stop", () => {
   let shared: Glovebox;
   beforeAll(async () => {
-    shared = await makeBox({ cache: { directory: CACHE }, tenancy: "multi", health: false });
+    shared = await makeGlovebox({ cache: { directory: CACHE }, tenancy: "multi", health: false });
     const source = UNSTOPPABLE.map(([, body]) => `async () => { ${body}; }`).join(",");
     const bad = `export default async ({ n }) => { console.log("begun"); await [${source}][n](); }`;
     await shared.addTool({ name: "bad", source: bad }, { scope: "global" });
@@ -408,11 +414,11 @@ describe("a tool that does not stop", () => {
   });
 
   test("does not affect other calls of its process where dispose() is enough", async () => {
-    const box = await boxOf({ bad: "export default () => { for (;;); }", slow: SLOW });
+    const glovebox = await gloveboxOf({ bad: "export default () => { for (;;); }", slow: SLOW });
     // On a busy machine, a process can be so late that it is ended all the same, but not each time.
     await vi.waitFor(async () => {
-      const neighbour = run(box, "slow", { timeoutMs: 60_000 }, { ms: 700 });
-      expect(codeOf(await run(box, "bad", { timeoutMs: 200 }))).toBe("TOOL_TIMEOUT");
+      const neighbour = run(glovebox, "slow", { timeoutMs: 60_000 }, { ms: 700 });
+      expect(codeOf(await run(glovebox, "bad", { timeoutMs: 200 }))).toBe("TOOL_TIMEOUT");
       expect(codeOf(await neighbour)).toBe("ok");
     });
   });
@@ -420,64 +426,64 @@ describe("a tool that does not stop", () => {
 
 describe("many calls", () => {
   test("are served by a few processes", async () => {
-    const box = await boxOf({ echo: "export default ({ n }) => n" }, { workers: { max: 2 } });
+    const glovebox = await gloveboxOf({ echo: "export default ({ n }) => n" }, { workers: { max: 2 } });
     const calls = Array.from({ length: 60 }, (_, n) =>
-      run(box, "echo", { tenantId: `t${n % 3}`, timeoutMs: 120_000 }, { n }),
+      run(glovebox, "echo", { tenantId: `t${n % 3}`, timeoutMs: 120_000 }, { n }),
     );
     expect((await Promise.all(calls)).map(outputOf)).toEqual(calls.map((_, n) => n));
-    expect(box.workerPids.length).toBeLessThanOrEqual(2);
+    expect(glovebox.workerPids.length).toBeLessThanOrEqual(2);
   });
 
   test("that wait for a process end by their own deadline or caller, and never run", async () => {
-    const box = await boxOf({ slow: SLOW }, { workers: { max: 1 } });
+    const glovebox = await gloveboxOf({ slow: SLOW }, { workers: { max: 1 } });
     const { promise: begun, resolve } = Promise.withResolvers<void>();
     const release = new AbortController();
     const holding = { tenantId: "holder", signal: release.signal, onLog: () => resolve(), timeoutMs: 60_000 };
-    const holder = run(box, "slow", holding, { ms: 50_000 });
+    const holder = run(glovebox, "slow", holding, { ms: 50_000 });
     await begun;
     const onLog = vi.fn();
     const controller = new AbortController();
     const waiting = [
-      run(box, "slow", { tenantId: "late", timeoutMs: 50, onLog }),
-      run(box, "slow", { tenantId: "cancelled", signal: controller.signal, onLog }),
+      run(glovebox, "slow", { tenantId: "late", timeoutMs: 50, onLog }),
+      run(glovebox, "slow", { tenantId: "cancelled", signal: controller.signal, onLog }),
     ];
     controller.abort();
     expect((await Promise.all(waiting)).map(codeOf)).toEqual(["TOOL_TIMEOUT", "CANCELLED"]);
     release.abort();
     expect(codeOf(await holder)).toBe("CANCELLED");
-    expect(outputOf(await run(box, "slow", { tenantId: "late" }, { ms: 0 }))).toBe("done");
+    expect(outputOf(await run(glovebox, "slow", { tenantId: "late" }, { ms: 0 }))).toBe("done");
     expect(onLog).not.toHaveBeenCalled();
   });
 });
 
 describe("shutdown", () => {
   test("close() gives every call a result, including waiting ones, and leaves no process", async () => {
-    const box = await boxOf(
+    const glovebox = await gloveboxOf(
       { slow: SLOW, bad: "export default () => { for (;;); }" },
       { workers: { max: 2, warmProcesses: 1 }, limits: { cpuMs: 60_000 } },
     );
     const tenants = ["a", "b", "c", "d"];
     const calls = tenants.flatMap((tenantId) => [
-      run(box, "slow", { tenantId, timeoutMs: 60_000 }, { ms: 50_000 }),
-      run(box, "bad", { tenantId, timeoutMs: 60_000 }),
+      run(glovebox, "slow", { tenantId, timeoutMs: 60_000 }, { ms: 50_000 }),
+      run(glovebox, "bad", { tenantId, timeoutMs: 60_000 }),
     ]);
-    await expect.poll(() => box.workerPids.length).toBe(2);
-    const pids = box.workerPids;
-    await box.close();
+    await expect.poll(() => glovebox.workerPids.length).toBe(2);
+    const pids = glovebox.workerPids;
+    await glovebox.close();
     expect((await Promise.all(calls)).map(codeOf)).toEqual(calls.map(() => "CANCELLED"));
     await expectDead(pids);
-    await box.close();
+    await glovebox.close();
   });
 
   test("close() ends a pending addTool with one ToolError", async () => {
-    const box = await makeBox();
-    const adding = box.addTool({ name: "x", source: "await new Promise(() => {}); export default () => 1" });
+    const glovebox = await makeGlovebox();
+    const adding = glovebox.addTool({ name: "x", source: "await new Promise(() => {}); export default () => 1" });
     const failed = expect(adding).rejects.toMatchObject({
       name: "ToolError",
       code: expect.stringMatching(/CANCELLED|TOOL_UNAVAILABLE/),
     });
-    await expect.poll(() => box.workerPids.length).toBe(1);
-    await box.close();
+    await expect.poll(() => glovebox.workerPids.length).toBe(1);
+    await glovebox.close();
     await failed;
   });
 

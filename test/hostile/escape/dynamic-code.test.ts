@@ -2,7 +2,7 @@
 // frames, the bundle's wrapper, modules, and the names of internal scripts.
 import { describe, expect, test } from "vitest";
 import { openGuest, runGuest } from "../../support/guest.ts";
-import { errorOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const ON = { features: ["stringToCode"] } as const;
 
@@ -53,7 +53,7 @@ describe("Dynamic code", () => {
   });
 
   test("sees no name of the prelude, nor of the wrapper around a bundle", async () => {
-    await using box = await makeBox({ engine: {} });
+    await using glovebox = await makeGlovebox({ engine: {} });
     const names = [
       "lockDown",
       "callState",
@@ -69,8 +69,8 @@ describe("Dynamic code", () => {
     ];
     const source = `export default () => ${JSON.stringify([...names, "register", "useBuiltin", "arguments", "require", "module", "exports"])}.flatMap((name) =>
       [() => eval("typeof " + name), () => (0, eval)("typeof " + name), () => Function("return typeof " + name)()].map((run) => { try { return run(); } catch (error) { return "undefined"; } }))`;
-    await box.addTool({ name: "names", source });
-    const types = outputOf(await box.execute({ id: "c", toolName: "names" })) as readonly string[];
+    await glovebox.addTool({ name: "names", source });
+    const types = outputOf(await glovebox.execute({ id: "c", toolName: "names" })) as readonly string[];
     // A function has its own arguments, an arrow function does not.
     expect(types.filter((type) => type !== "undefined")).toEqual(["object"]);
   });
@@ -96,14 +96,14 @@ describe("Dynamic code", () => {
   });
 
   test("cannot pass for a script of ours in an error's place", async () => {
-    await using box = await makeBox({ engine: {} });
+    await using glovebox = await makeGlovebox({ engine: {} });
     const names = ["glovebox:///prelude.js", "glovebox:///tool.js", "file:///etc/passwd", "node:internal/process"];
     const source = `export default ({ name }) => {
       eval("(() => { throw new RangeError('mine'); })\\n//# sourceURL=" + name + "\\n//# sourceMappingURL=http://127.0.0.1:9/map")();
     };`;
-    await box.addTool({ name: "named", source });
+    await glovebox.addTool({ name: "named", source });
     for (const name of names) {
-      const error = errorOf(await box.execute({ id: "c", toolName: "named", arguments: { name } }));
+      const error = errorOf(await glovebox.execute({ id: "c", toolName: "named", arguments: { name } }));
       expect(error).toMatchObject({ code: "TOOL_FAILED", message: "mine", details: { errorName: "RangeError" } });
       expect(JSON.stringify(error)).not.toMatch(/\/src\/sandbox|worker\.mjs|node_modules/);
     }

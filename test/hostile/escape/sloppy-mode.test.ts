@@ -1,6 +1,6 @@
 // Sloppy code of a CommonJS file: arguments.callee, caller, this as the global object, and with, which esbuild rejects.
 import { expect, test } from "vitest";
-import { failureOf, makeBox, outputOf } from "../../support/host-zone.ts";
+import { failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const SLOPPY = `
   exports.run = function run(ctx) {
@@ -16,9 +16,9 @@ const filesOf = (sloppy: string): { readonly [path: string]: string } => ({
 });
 
 test("sloppy code sees its own realm, and no caller of ours", async () => {
-  await using box = await makeBox();
-  await box.addTool({ name: "sloppy", files: filesOf(SLOPPY) });
-  expect(outputOf(await box.execute({ id: "c", toolName: "sloppy" }))).toEqual([true, "function", "number"]);
+  await using glovebox = await makeGlovebox();
+  await glovebox.addTool({ name: "sloppy", files: filesOf(SLOPPY) });
+  expect(outputOf(await glovebox.execute({ id: "c", toolName: "sloppy" }))).toEqual([true, "function", "number"]);
   const scoped = "exports.run = function (ctx) { with (ctx) { return typeof callId; } };";
-  expect((await failureOf(box.addTool({ name: "with", files: filesOf(scoped) }))).code).toBe("BUNDLE_FAILED");
+  expect((await failureOf(glovebox.addTool({ name: "with", files: filesOf(scoped) }))).code).toBe("BUNDLE_FAILED");
 });

@@ -18,12 +18,12 @@ function bytesRead(pid: number): number {
 testPlay("a process that two tenants share", {
   isolateLifetime: "tool",
   source: "export default ({ text }) => text.length;",
-  play: async ({ box, call }) => {
+  play: async ({ glovebox, call }) => {
     const served = new Map<number, Set<string>>();
     for (const tenantId of TENANTS) {
-      const before = new Map(box.workerPids.map((pid) => [pid, bytesRead(pid)]));
+      const before = new Map(glovebox.workerPids.map((pid) => [pid, bytesRead(pid)]));
       await call({ text: INPUT }, { tenantId });
-      const readers = box.workerPids.filter((pid) => bytesRead(pid) - (before.get(pid) ?? 0) > INPUT.length / 2);
+      const readers = glovebox.workerPids.filter((pid) => bytesRead(pid) - (before.get(pid) ?? 0) > INPUT.length / 2);
       for (const pid of readers) served.set(pid, (served.get(pid) ?? new Set()).add(tenantId));
     }
     return [...served.values()].map((tenants) => [...tenants]);

@@ -9,10 +9,10 @@ import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import type { IsolateLifetime } from "../../../src/sandbox/protocol/message-fields.ts";
 import { outputOf } from "../../support/host-zone.ts";
 import { promptly } from "../assertions.ts";
-import { openBox, whileNeighboursWork } from "../support.ts";
+import { openGlovebox, whileNeighboursWork } from "../support.ts";
 
 export interface Stage {
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   /** Makes one call of the tool. Default tenant: `evil`. */
   run(args?: JsonValue, context?: CallContext): Promise<ToolResult>;
   /** Makes one call and returns its output. */
@@ -43,12 +43,12 @@ export function testPlay<Value>(name: string, options: Play<Value>): void {
 
 async function perform<Value>(options: Play<Value>): Promise<void> {
   const { isolateLifetime, placement, limits = {}, capabilities = [], play, judge } = options;
-  await using box = await openBox({ limits, placement, capabilities });
+  await using glovebox = await openGlovebox({ limits, placement, capabilities });
   const grant = capabilities.map((capability) => capability.name);
-  const value = await whileNeighboursWork(box, limits, async () => {
-    await box.addTool({ name: "attack", source: options.source }, { scope: "global", grant, isolateLifetime });
+  const value = await whileNeighboursWork(glovebox, limits, async () => {
+    await glovebox.addTool({ name: "attack", source: options.source }, { scope: "global", grant, isolateLifetime });
     const run: Stage["run"] = (args = {}, context = {}) =>
-      box.execute(
+      glovebox.execute(
         { id: "evil", toolName: "attack", arguments: args },
         { tenantId: "evil", timeoutMs: 120_000, ...context },
       );
@@ -59,7 +59,7 @@ async function perform<Value>(options: Play<Value>): Promise<void> {
         if (output !== firstOutput) return output;
       }
     };
-    return await play({ box, run, call, callAgain });
+    return await play({ glovebox, run, call, callAgain });
   });
   judge(value);
 }

@@ -5,7 +5,7 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { TenantOptions } from "../../../src/host/tenants/tenant-policies.ts";
 import type { ErrorCode, JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
-import { codeOf, expectPublishable, makeBox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
+import { codeOf, expectPublishable, makeGlovebox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 import { expectInTime, LATE_MS, LagMeter } from "../assertions.ts";
 
 export interface PythonAttack {
@@ -68,24 +68,24 @@ const EXTENSION = 4;
 const DUE_MS = LATE_MS;
 
 export class PythonArena implements AsyncDisposable {
-  readonly box: Glovebox;
+  readonly glovebox: Glovebox;
   readonly #limits: Map<string, PartialLimits>;
 
-  private constructor(box: Glovebox, limits: Map<string, PartialLimits>) {
-    this.box = box;
+  private constructor(glovebox: Glovebox, limits: Map<string, PartialLimits>) {
+    this.glovebox = glovebox;
     this.#limits = limits;
   }
 
   static async open(): Promise<PythonArena> {
     const limits = new Map<string, PartialLimits>();
     const tenants = (tenantId: string): TenantOptions => ({ limits: limits.get(tenantId) ?? {} });
-    const box = await makeBox({
+    const glovebox = await makeGlovebox({
       cache: PYTHON_CACHE,
       tools: { enabled: true, builtinTools: ["python_exec"] },
       limits: { timeoutMs: ENDING_MS, cpuMs: ENDING_MS, memoryMiB: 256 },
       ...{ tenancy: "multi", tenants },
     });
-    return new PythonArena(box, limits);
+    return new PythonArena(glovebox, limits);
   }
 
   run(
@@ -95,7 +95,7 @@ export class PythonArena implements AsyncDisposable {
     input?: JsonValue,
   ): Promise<ToolResult> {
     const args = input === undefined ? { code } : { code, input };
-    return this.box.execute({ id: "evil", toolName: "python_exec", arguments: args }, { tenantId, ...context });
+    return this.glovebox.execute({ id: "evil", toolName: "python_exec", arguments: args }, { tenantId, ...context });
   }
 
   /** Another tenant's call, of JavaScript: it must not notice. */
@@ -164,6 +164,6 @@ export class PythonArena implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.box.close();
+    await this.glovebox.close();
   }
 }

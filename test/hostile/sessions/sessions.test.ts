@@ -5,7 +5,7 @@ import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { SessionOptions } from "../../../src/host/index.ts";
 import type { Session } from "../../../src/host/sessions/session.ts";
 import { sampleAttacks } from "../../support/attack-sample.ts";
-import { codeOf, errorOf, expectPublishable, makeBox, outputOf } from "../../support/host-zone.ts";
+import { codeOf, errorOf, expectPublishable, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { expectIdle } from "../../support/processes.ts";
 import { DEATH_MS } from "../assertions.ts";
 
@@ -20,16 +20,20 @@ const token = defineCapability({
   },
 });
 
-let box: Glovebox;
+let glovebox: Glovebox;
 beforeAll(async () => {
-  box = await makeBox({ tenancy: "multi", capabilities: [token], limits: { timeoutMs: 60_000, memoryMiB: 64 } });
+  glovebox = await makeGlovebox({
+    tenancy: "multi",
+    capabilities: [token],
+    limits: { timeoutMs: 60_000, memoryMiB: 64 },
+  });
 });
-afterAll(() => box.close());
+afterAll(() => glovebox.close());
 
 let tenants = 0;
 async function open(options: SessionOptions = {}): Promise<Session> {
   tenants += 1;
-  const session = await box.openSession({ tenantId: `evil ${tenants}`, ...options });
+  const session = await glovebox.openSession({ tenantId: `evil ${tenants}`, ...options });
   onTestFinished(() => session.close());
   return session;
 }
@@ -52,7 +56,7 @@ test.for([
     expectPublishable(result);
   }
   // Of the same tenant, in the same process.
-  await using other = await box.openSession({ tenantId: "poisoner" });
+  await using other = await glovebox.openSession({ tenantId: "poisoner" });
   expect(outputOf(await other.run("({ a: 1 + 1 })"))).toEqual({ a: 2 });
 });
 
@@ -71,7 +75,7 @@ test("What runs on behind a run's end takes no time between runs, and no later r
   await bomb.run(
     "setTimeout(() => { for (;;); }, 1); Promise.resolve().then(() => setTimeout(() => { for (;;); }, 1)); 1",
   );
-  await expectIdle(() => box.workerPids, DEATH_MS);
+  await expectIdle(() => glovebox.workerPids, DEATH_MS);
   for (const one of [session, bomb]) {
     const result = await one.run("1 + 1", { timeoutMs: 1_000 });
     expect(["ok", "TOOL_UNAVAILABLE", "TOOL_TIMEOUT", "CPU_LIMIT"]).toContain(codeOf(result));
@@ -198,25 +202,25 @@ test("Many runs at one time have one result each, in order; a run that ends the 
 test("a tenant cannot use another tenant's session by its id, as a tool's session, or its run as a tool", async () => {
   const victim = await open({ tenantId: "victim", id: "shared" });
   await victim.run("globalThis.secret = 'of the victim'");
-  await box.addTool(
+  await glovebox.addTool(
     { name: "peek", source: "export default () => typeof secret" },
     { scope: "global", isolateLifetime: "session" },
   );
   for (const tenantId of ["victim", "thief"]) {
-    const result = await box.execute({ id: "1", toolName: "peek" }, { tenantId, sessionId: "shared" });
+    const result = await glovebox.execute({ id: "1", toolName: "peek" }, { tenantId, sessionId: "shared" });
     expect(outputOf(result)).toBe("undefined");
     for (const toolName of ["session-1", "session-2", "shared", "shared.1"]) {
       const call = { id: "2", toolName, arguments: { code: "secret" } };
-      expect(codeOf(await box.execute(call, { tenantId }))).toBe("TOOL_UNAVAILABLE");
+      expect(codeOf(await glovebox.execute(call, { tenantId }))).toBe("TOOL_UNAVAILABLE");
     }
   }
-  expect(box.listSessions({ tenantId: "thief" }).map(({ kind }) => kind)).toEqual(["peek"]);
-  expect(await box.closeSessions({ tenantId: "thief" })).toBe(1);
+  expect(glovebox.listSessions({ tenantId: "thief" }).map(({ kind }) => kind)).toEqual(["peek"]);
+  expect(await glovebox.closeSessions({ tenantId: "thief" })).toBe(1);
   expect(outputOf(await victim.run("secret"))).toBe("of the victim");
 });
 
 test("an unused session ends if other sessions need its slot, and later calls say so", async () => {
-  await using small = await makeBox({ tenancy: "multi", workers: { max: 1 } });
+  await using small = await makeGlovebox({ tenancy: "multi", workers: { max: 1 } });
   const session = await small.openSession({ tenantId: "squatter" });
   expect(outputOf(await session.run("const kept = 1; kept"))).toBe(1);
   await using other = await small.openSession({ tenantId: "other" });
@@ -229,9 +233,9 @@ test("an unused session ends if other sessions need its slot, and later calls sa
 
 test("Sessions that are opened and closed leave nothing behind", async () => {
   for (let n = 0; n < 10; n += 1) {
-    await using session = await box.openSession({ tenantId: "coming and going" });
+    await using session = await glovebox.openSession({ tenantId: "coming and going" });
     expect(outputOf(await session.run("1"))).toBe(1);
   }
-  expect(box.listSessions({ tenantId: "coming and going" })).toEqual([]);
-  await expectIdle(() => box.workerPids, DEATH_MS);
+  expect(glovebox.listSessions({ tenantId: "coming and going" })).toEqual([]);
+  await expectIdle(() => glovebox.workerPids, DEATH_MS);
 });

@@ -109,7 +109,7 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
       responses: { 200: json(z.strictObject({ items: z.array(RunningCallSchema) }), "The calls") },
     },
     (c, _input) => {
-      const running = parts.box
+      const running = parts.glovebox
         .listCalls({ tenantId: c.get("tenant").id })
         .filter(({ parentId }) => parentId === undefined);
       const items = running.map(({ callId, toolName, state, startedAt }) => ({
@@ -183,7 +183,7 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
       const isBelow = (id: string): boolean => id === call || id.startsWith(`${call}.`);
       const stored = await parts.calls.findTree(tenantId, call);
       const known = new Set(stored.map(({ id }) => id));
-      const running = parts.box
+      const running = parts.glovebox
         .listCalls({ tenantId })
         .filter(({ callId }) => isBelow(callId) && !known.has(callId))
         .map((info) => runningRow(info, tenantId));

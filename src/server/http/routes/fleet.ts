@@ -107,7 +107,7 @@ const toReplica = ({ isAlive, ...replica }: ReplicaInfo): z.output<typeof FleetS
 });
 
 export function addFleetRoutes(app: App, parts: ServerParts): void {
-  const { box, bus, database, usesExecutors } = parts;
+  const { glovebox, bus, database, usesExecutors } = parts;
   addRoute(
     app,
     parts,
@@ -118,7 +118,7 @@ export function addFleetRoutes(app: App, parts: ServerParts): void {
     },
     async (c, _input) => {
       const replicas = (await bus.replicas()).map(toReplica);
-      const fleet = withBacklog(box.fleet, parts.backlog());
+      const fleet = withBacklog(glovebox.fleet, parts.backlog());
       const at = Math.round(database.clock.now());
       const executors = [
         ...fleet.executors.map((info) => toExecutor(info, stateOf(info), at)),
@@ -142,7 +142,7 @@ export function addFleetRoutes(app: App, parts: ServerParts): void {
       responses: { 200: json(ExecutorSchema, "The executor, which drains") },
     },
     async (c, { params: { executor: id } }) => {
-      const find = (): ExecutorInfo | undefined => box.fleet.executors.find((one) => one.id === id);
+      const find = (): ExecutorInfo | undefined => glovebox.fleet.executors.find((one) => one.id === id);
       const found = find();
       if (found === undefined) throw new RequestError("NOT_FOUND", "No executor with this id is connected");
       if (!found.isDraining) {
@@ -151,7 +151,7 @@ export function addFleetRoutes(app: App, parts: ServerParts): void {
           appendAudit(transaction, { ...event, details: { pool: found.pool, version: found.version } }),
         );
       }
-      const outcome = await box.drainExecutor(id);
+      const outcome = await glovebox.drainExecutor(id);
       if (outcome === "unconfirmed")
         throw new RequestError(
           "UNAVAILABLE",

@@ -45,7 +45,7 @@ export function addOperationRoutes(app: App, parts: ServerParts): void {
         parts.onError(thrown, c.get("requestId"));
         throw new RequestError("UNAVAILABLE", "The server cannot reach its database", { retryAfterSeconds: 5 });
       }
-      if (!parts.box.fleet.isReachable)
+      if (!parts.glovebox.fleet.isReachable)
         throw new RequestError("UNAVAILABLE", "The server cannot reach its NATS server", { retryAfterSeconds: 5 });
       return c.json({ ok: true } as const, 200);
     },

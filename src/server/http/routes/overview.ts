@@ -183,9 +183,9 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
       const hour = await readHour();
       const isHour = ms === HOUR_MS && buckets === DEFAULT_BUCKETS;
       const overview = isHour ? hour : await overviewOf(tenantId, ms, buckets);
-      const running = parts.box.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId }).length;
+      const running = parts.glovebox.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId }).length;
       const now = parts.database.clock.now();
-      return { ...overview, running, problems: await readProblems({ db, tenantId, now }, parts.box, hour) };
+      return { ...overview, running, problems: await readProblems({ db, tenantId, now }, parts.glovebox, hour) };
     };
     return await overviews.read(JSON.stringify([tenant, ms, buckets]), () => reads.run(tenantId, read));
   };
@@ -257,15 +257,15 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
     { summary: "Shows the processes of this server", responses: { 200: json(WorkersSchema, "The processes") } },
     (c, _input) => {
       const { rss, heapUsed } = process.memoryUsage();
-      const workers = parts.box.workers.map(({ tenantIds, rssBytes, ...worker }) => ({
+      const workers = parts.glovebox.workers.map(({ tenantIds, rssBytes, ...worker }) => ({
         ...{ ...worker, tenantIds: [...tenantIds], rssBytes: rssBytes ?? null },
       }));
-      const calls = parts.box.listCalls({ scope: "all" });
+      const calls = parts.glovebox.listCalls({ scope: "all" });
       const running = calls.slice(0, MAX_RUNNING).map((call) => ({
         ...{ id: call.callId, tenantId: call.tenantId, tool: call.toolName, state: call.state },
         ...{ startedAt: call.startedAt, ageMs: Math.round(call.ageMs) },
       }));
-      const hardening = Object.entries(parts.box.hardening).map(([layer, state]) => ({
+      const hardening = Object.entries(parts.glovebox.hardening).map(([layer, state]) => ({
         ...{ layer, state, stops: LAYERS[layer as Layer].stops, get: LAYERS[layer as Layer].get },
       }));
       return c.json(

@@ -93,7 +93,7 @@ function checkActive(c: Context<AppEnv>): void {
 }
 
 export function addRecordingRoutes(app: App, parts: ServerParts): void {
-  const { box, calls, tools, database, slots } = parts;
+  const { glovebox, calls, tools, database, slots } = parts;
   const { db } = database;
 
   /** Takes one of the tenant's slots for a replay. */
@@ -148,7 +148,7 @@ export function addRecordingRoutes(app: App, parts: ServerParts): void {
       const version = body.version ?? Number(recording.toolVersion);
       await load(c, recording.toolName, version);
       using _slot = await admit(c);
-      const replayed = await box.replay(recording, {
+      const replayed = await glovebox.replay(recording, {
         ...{ tenantId, toolVersion: String(version), signal: c.req.raw.signal },
         ...(Object.hasOwn(body, "input") ? { arguments: body.input } : {}),
       });
@@ -173,7 +173,7 @@ export function addRecordingRoutes(app: App, parts: ServerParts): void {
       await calls.flush();
       const since = body.since ?? parts.database.clock.now() - 7 * DAY_MS;
       const ids = await listRecorded(db, { tenantId, toolName, since, limit: body.sample });
-      const report = await box.rehearse(
+      const report = await glovebox.rehearse(
         readAll(ids, (id) => findRecording(db, tenantId, id)),
         {
           ...{ tenantId, toolVersion: String(body.version), signal: c.req.raw.signal },

@@ -12,10 +12,10 @@ import { TenantParamsSchema } from "./tenants.ts";
 const SecretParamsSchema = TenantParamsSchema.extend({ secret: SecretNameSchema });
 
 export function addSecretRoutes(app: App, parts: ServerParts): void {
-  const { database, masterKey, authenticator, box, tenantChanges } = parts;
+  const { database, masterKey, authenticator, glovebox, tenantChanges } = parts;
   const changed = (tenantId: string): void => {
     authenticator.clear();
-    box.invalidateTenant(tenantId);
+    glovebox.invalidateTenant(tenantId);
   };
 
   addRoute(

@@ -125,7 +125,7 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
         });
       });
       parts.authenticator.clear();
-      parts.box.invalidateTenant(id);
+      parts.glovebox.invalidateTenant(id);
       return c.json(show((await parts.authenticator.tenant(id)) as TenantRecord), 200);
     },
   );

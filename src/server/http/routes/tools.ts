@@ -62,7 +62,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
         );
       }
       const deployed = await deploy(
-        { box: parts.box, installer: parts.installer, db, kind: database.kind, limits: parts.limits },
+        { glovebox: parts.glovebox, installer: parts.installer, db, kind: database.kind, limits: parts.limits },
         c.get("tenant").id,
         upload,
         {
@@ -161,8 +161,8 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
       const { scopes } = c.get("principal");
       const tenant = c.get("tenant");
       if (tenant.state !== "active") throw new RequestError("FORBIDDEN", "The tenant is suspended");
-      const { box, calls, limits, slots } = parts;
-      const result = await runDraft({ box, db, calls, limits, slots }, tenant, body, {
+      const { glovebox, calls, limits, slots } = parts;
+      const result = await runDraft({ glovebox, db, calls, limits, slots }, tenant, body, {
         keyId: c.get("principal").keyId,
         ...{ mayApprove: scopes.has("tools:approve"), mayApproveCalls: scopes.has("calls:approve") },
         signal: c.req.raw.signal,

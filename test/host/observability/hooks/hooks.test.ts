@@ -354,7 +354,7 @@ describe("hooks around capabilities", () => {
   const events: ObservedEvent[] = [];
   const handled: unknown[] = [];
   let policy: Partial<Hook> = {};
-  let box: Glovebox;
+  let glovebox: Glovebox;
   const lookUp = defineCapability({
     name: "lookUp",
     inputSchema: { type: "object", properties: { sku: { type: "string" } }, required: ["sku"] },
@@ -372,14 +372,19 @@ describe("hooks around capabilities", () => {
       capability: (event) => policy.capability?.(event),
       capabilityResult: (event) => policy.capabilityResult?.(event),
     };
-    box = await createGlovebox({ capabilities: [lookUp], hooks: [hook], cache: false, limits: { timeoutMs: 60_000 } });
+    glovebox = await createGlovebox({
+      capabilities: [lookUp],
+      hooks: [hook],
+      cache: false,
+      limits: { timeoutMs: 60_000 },
+    });
     const source = `export default async ({ sku }, { log, lookUp }) => {
       log.info("asking");
       try { return await lookUp({ sku }); } catch (error) { return { code: error.code, message: error.message }; }
     }`;
-    await box.addTool({ name: "price", source }, { grant: ["lookUp"] });
+    await glovebox.addTool({ name: "price", source }, { grant: ["lookUp"] });
   });
-  afterAll(() => box.close());
+  afterAll(() => glovebox.close());
 
   test.for<[string, Partial<Hook>, unknown]>([
     ["observe them, but not log entries", {}, { price: 3 }],
@@ -415,7 +420,7 @@ describe("hooks around capabilities", () => {
     policy = asked;
     events.length = 0;
     handled.length = 0;
-    expect(outputOf(await box.execute({ id: "c1", toolName: "price", arguments: { sku: "abc" } }))).toMatchObject(
+    expect(outputOf(await glovebox.execute({ id: "c1", toolName: "price", arguments: { sku: "abc" } }))).toMatchObject(
       expected as object,
     );
     const capability = events.filter(({ stage }) => stage === "capability");
@@ -431,7 +436,7 @@ describe("hooks around capabilities", () => {
   test("are called for nested calls too", async () => {
     const source =
       "export default async (input, { tools }) => { try { await tools.price({}); } catch (error) { return error.code; } }";
-    await box.addTool({ name: "outer", source }, { grant: ["tools"] });
+    await glovebox.addTool({ name: "outer", source }, { grant: ["tools"] });
     const asked: string[] = [];
     policy = {
       execute: ({ call }) => {
@@ -439,7 +444,7 @@ describe("hooks around capabilities", () => {
         return call.toolName === "price" ? { reject: { code: "APPROVAL_REQUIRED", message: "Ask" } } : undefined;
       },
     };
-    expect(outputOf(await box.execute({ id: "c1", toolName: "outer" }))).toBe("APPROVAL_REQUIRED");
+    expect(outputOf(await glovebox.execute({ id: "c1", toolName: "outer" }))).toBe("APPROVAL_REQUIRED");
     expect(asked).toEqual(["outer", "price"]);
   });
 });

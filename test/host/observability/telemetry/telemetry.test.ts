@@ -51,7 +51,7 @@ const portOf = (): number => (server.address() as { readonly port: number }).por
 let receiver: OtlpReceiver;
 let tracerProvider: TracerProvider;
 let meterProvider: MeterProvider;
-let box: Glovebox;
+let glovebox: Glovebox;
 
 beforeAll(async () => {
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -73,7 +73,7 @@ beforeAll(async () => {
       new PeriodicExportingMetricReader({ exporter: metrics, exportIntervalMillis: 3_600_000 }),
     ],
   });
-  box = await createGlovebox({
+  glovebox = await createGlovebox({
     limits: PATIENT_LIMITS,
     telemetry: { tracerProvider, meterProvider, captureContent: true, propagate: [`127.0.0.1:${portOf()}`] },
     capabilities: [LOOK_UP],
@@ -83,26 +83,29 @@ beforeAll(async () => {
     secrets: { KEY: { value: SECRET, hosts: [`http://127.0.0.1:${portOf()}`] } },
     cache: false,
   });
-  await box.addTool({ name: "ask", source: "export default (input, ctx) => ctx.lookUp(input)" }, { grant: ["lookUp"] });
-  await box.addTool(
+  await glovebox.addTool(
+    { name: "ask", source: "export default (input, ctx) => ctx.lookUp(input)" },
+    { grant: ["lookUp"] },
+  );
+  await glovebox.addTool(
     { name: "outer", source: "export default (input, { tools }) => tools.ask(input)" },
     { grant: ["tools"] },
   );
-  await box.addTool({ name: "spin", source: "export default () => { for (;;) {} }" });
-  await box.addTool(
+  await glovebox.addTool({ name: "spin", source: "export default () => { for (;;) {} }" });
+  await glovebox.addTool(
     {
       name: "send",
       source: "export default async ({ url }) => (await fetch(url, { headers: { traceparent: 'mine' } })).status",
     },
     { grant: ["fetch"] },
   );
-  box.router.register("echo", { description: "Gives back" }, (input, { traceparent }) => ({
+  glovebox.router.register("echo", { description: "Gives back" }, (input, { traceparent }) => ({
     ...{ input, traceparent: traceparent ?? null },
     active: trace.getActiveSpan()?.spanContext().spanId ?? null,
   }));
 });
 afterAll(async () => {
-  await box.close();
+  await glovebox.close();
   await tracerProvider.shutdown();
   await meterProvider.shutdown();
   await receiver[Symbol.asyncDispose]();
@@ -115,7 +118,7 @@ beforeEach(() => {
 });
 
 const run = (toolName: string, args: unknown = {}, more: object = {}): Promise<ToolResult> =>
-  box.execute({ id: "c1", toolName, arguments: args }, { traceparent: TRACEPARENT, ...more });
+  glovebox.execute({ id: "c1", toolName, arguments: args }, { traceparent: TRACEPARENT, ...more });
 const named = (name: string): ReadableSpan[] => spans.getFinishedSpans().filter((span) => span.name === name);
 function only(name: string): ReadableSpan {
   const found = named(name);
@@ -206,10 +209,10 @@ describe("spans and metrics", () => {
   });
 
   test.for<[string, () => Promise<ToolResult>, string]>([
-    ["invalid arguments", () => box.execute({ id: "c1", toolName: "echo", arguments: 5 }), "PARAM_INVALID"],
+    ["invalid arguments", () => glovebox.execute({ id: "c1", toolName: "echo", arguments: 5 }), "PARAM_INVALID"],
     ["a timeout", () => run("spin", {}, { timeoutMs: 100 }), "TOOL_TIMEOUT"],
     ["an unknown tool", () => run("made-up"), "TOOL_UNAVAILABLE"],
-    ["an invalid call", () => box.execute({ id: "c1" } as never), "PARAM_INVALID"],
+    ["an invalid call", () => glovebox.execute({ id: "c1" } as never), "PARAM_INVALID"],
   ])("have the error code for %s", async ([, call, code]) => {
     expect(codeOf(await call())).toBe(code);
     const [span] = spans.getFinishedSpans().filter(({ name }) => name.startsWith("execute_tool"));
@@ -451,16 +454,16 @@ describe("telemetry as an option", () => {
   });
 
   test("true uses the global providers, even if they are registered later", async () => {
-    const routerBox = await createGlovebox({ telemetry: true, cache: false, workers: { warmProcesses: 0 } });
+    const routerGlovebox = await createGlovebox({ telemetry: true, cache: false, workers: { warmProcesses: 0 } });
     try {
       trace.setGlobalTracerProvider(tracerProvider);
-      routerBox.router.register("global", {}, () => 1);
-      await routerBox.execute({ id: "c1", toolName: "global" });
+      routerGlovebox.router.register("global", {}, () => 1);
+      await routerGlovebox.execute({ id: "c1", toolName: "global" });
       expect(only("execute_tool global").attributes["gen_ai.tool.call.id"]).toBe("c1");
     } finally {
       trace.disable();
       propagation.disable();
-      await routerBox.close();
+      await routerGlovebox.close();
     }
   });
 

@@ -11,7 +11,7 @@ import { SourceHealthRegistry } from "../../../../src/host/routing/health/source
 import { ToolRouter } from "../../../../src/host/routing/tool-router.ts";
 import { type ErrorCode, ToolError } from "../../../../src/sandbox/contract/errors.ts";
 import { freePort } from "../../../support/free-port.ts";
-import { codeOf, errorOf, expectPublishable, makeBox } from "../../../support/host-zone.ts";
+import { codeOf, errorOf, expectPublishable, makeGlovebox } from "../../../support/host-zone.ts";
 import { fixedExecutor, makeTool } from "../../../support/registered-tool.ts";
 
 const HEALTH = { failures: 3, openMs: 60_000, maxOpenMs: 60_000 };
@@ -242,27 +242,30 @@ describe("ToolRouter.addToolProvider()", () => {
 });
 
 describe("Glovebox.health()", () => {
-  let box: Glovebox;
+  let glovebox: Glovebox;
   beforeAll(async () => {
-    box = await makeBox({ health: HEALTH });
-    await box.addTool({ name: "loop", source: "export default ({ forever }) => { while (forever); return 1; }" });
-    await box.addTool({ name: "slow", source: "export default () => new Promise((done) => setTimeout(done, 60_000))" });
+    glovebox = await makeGlovebox({ health: HEALTH });
+    await glovebox.addTool({ name: "loop", source: "export default ({ forever }) => { while (forever); return 1; }" });
+    await glovebox.addTool({
+      name: "slow",
+      source: "export default () => new Promise((done) => setTimeout(done, 60_000))",
+    });
   });
-  afterAll(() => box[Symbol.asyncDispose]());
+  afterAll(() => glovebox[Symbol.asyncDispose]());
 
   test("timeouts of a sandboxed tool that loops do not open its circuit", async () => {
     const loop = (): Promise<ToolResult> =>
-      box.execute({ id: "c1", toolName: "loop", arguments: { forever: true } }, { timeoutMs: 60 });
+      glovebox.execute({ id: "c1", toolName: "loop", arguments: { forever: true } }, { timeoutMs: 60 });
     expect(await repeat(4, loop)).toEqual(Array(4).fill("TOOL_TIMEOUT"));
-    expect(codeOf(await box.execute({ id: "c2", toolName: "loop" }))).toBe("ok");
-    expect(box.health().map(({ sourceId, source, state }) => [sourceId, source, state])).toEqual([
+    expect(codeOf(await glovebox.execute({ id: "c2", toolName: "loop" }))).toBe("ok");
+    expect(glovebox.health().map(({ sourceId, source, state }) => [sourceId, source, state])).toEqual([
       ["sandbox:loop", "sandbox", "closed"],
       ["sandbox:slow", "sandbox", "closed"],
     ]);
   });
 
   test("opens the circuit of a tool whose processes keep dying, for that tenant only; other tools and tenants continue", async () => {
-    await using own = await makeBox({ tenancy: "multi", health: HEALTH });
+    await using own = await makeGlovebox({ tenancy: "multi", health: HEALTH });
     const killed = async (): Promise<ToolResult> => {
       let hasBegun: (() => void) | undefined;
       const begun = new Promise<void>((resolve) => {
@@ -290,7 +293,7 @@ describe("Glovebox.health()", () => {
 });
 
 test("counts the end of a process once, however many calls it ends", async () => {
-  await using own = await makeBox({ health: HEALTH, workers: { max: 1 } });
+  await using own = await makeGlovebox({ health: HEALTH, workers: { max: 1 } });
   const source =
     "export default ({ waits }) => { console.log('here'); return waits ? new Promise(() => setTimeout(() => {}, 60_000)) : 1; }";
   await own.addTool({ name: "die", source });

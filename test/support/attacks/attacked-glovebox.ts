@@ -8,7 +8,7 @@ import { expect } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpHttpServer, UpstreamServerOptions } from "../../../src/host/mcp/client/mcp-options.ts";
-import { codeOf, makeBox } from "../host-zone.ts";
+import { codeOf, makeGlovebox } from "../host-zone.ts";
 import { expectShortTurns } from "../loop-hold.ts";
 import type { Outcome } from "./mcp-attacks.ts";
 
@@ -100,17 +100,17 @@ async function expectNoGrowth(action: () => Promise<unknown>): Promise<void> {
   expect(mostMiB, "Growth of what lives, in MiB").toBeLessThan(MAX_GROWTH_MIB);
 }
 
-export class AttackedBox implements AsyncDisposable {
-  readonly #box: Glovebox;
+export class AttackedGlovebox implements AsyncDisposable {
+  readonly #glovebox: Glovebox;
   readonly #attackers: Attacker[] = [];
   #calls = 0;
 
-  private constructor(box: Glovebox) {
-    this.#box = box;
+  private constructor(glovebox: Glovebox) {
+    this.#glovebox = glovebox;
   }
 
-  static async start(): Promise<AttackedBox> {
-    const attacked = new AttackedBox(await makeBox());
+  static async start(): Promise<AttackedGlovebox> {
+    const attacked = new AttackedGlovebox(await makeGlovebox());
     await attacked.#add("bystander", "events");
     return attacked;
   }
@@ -118,13 +118,13 @@ export class AttackedBox implements AsyncDisposable {
   async #add(name: string, transport: Transport): Promise<void> {
     const attacker = await startAttacker(transport);
     this.#attackers.push(attacker);
-    this.#box.mcp.addServer(name, attacker.options);
+    this.#glovebox.mcp.addServer(name, attacker.options);
     expect(await this.#askGood(name)).toBe("ok");
   }
 
   /** The server that an attack goes to is started with the first attack over its transport. */
   async #ensureServer(transport: Transport): Promise<void> {
-    if (this.#box.mcp.servers().some(({ server }) => server === transport)) return;
+    if (this.#glovebox.mcp.servers().some(({ server }) => server === transport)) return;
     await this.#add(transport, transport);
     // Code that is compiled for the first message is not an effect of the attack.
     await this.#call(`${transport}__attack`, { attack: "a text of 3.9 MB" });
@@ -132,7 +132,7 @@ export class AttackedBox implements AsyncDisposable {
 
   #call(toolName: string, args: object = {}, timeoutMs = PATIENT_MS): Promise<ToolResult> {
     this.#calls += 1;
-    return this.#box.execute({ id: `call-${this.#calls}`, toolName, arguments: args }, { timeoutMs });
+    return this.#glovebox.execute({ id: `call-${this.#calls}`, toolName, arguments: args }, { timeoutMs });
   }
 
   async #askGood(server: string, timeoutMs = PATIENT_MS): Promise<string> {
@@ -160,23 +160,24 @@ export class AttackedBox implements AsyncDisposable {
   async expectListBounded(transport: Transport, listAttack: string, mostTools: number): Promise<void> {
     await using attacker = await startAttacker(transport, listAttack);
     const list = async (): Promise<void> => {
-      if (this.#box.mcp.servers().some(({ server }) => server === "lists")) await this.#box.mcp.removeServer("lists");
-      this.#box.mcp.addServer("lists", attacker.options);
+      if (this.#glovebox.mcp.servers().some(({ server }) => server === "lists"))
+        await this.#glovebox.mcp.removeServer("lists");
+      this.#glovebox.mcp.addServer("lists", attacker.options);
       await this.#call("lists__good");
     };
     try {
       const { mostMiB } = await growthOf(() => expectShortTurns(list, HOLD), usedMiB);
-      const status = this.#box.mcp.servers().find(({ server }) => server === "lists");
+      const status = this.#glovebox.mcp.servers().find(({ server }) => server === "lists");
       expect(status?.tools).toBeLessThanOrEqual(mostTools);
       if (mostMiB >= MAX_GROWTH_MIB) await expectNoGrowth(list);
     } finally {
-      await this.#box.mcp.removeServer("lists");
+      await this.#glovebox.mcp.removeServer("lists");
       expect(await this.#askGood("bystander")).toBe("ok");
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#box.close();
+    await this.#glovebox.close();
     for (const attacker of this.#attackers) await attacker[Symbol.asyncDispose]();
   }
 }
