@@ -35,7 +35,7 @@ import {
 } from "./database/open-database.ts";
 import { createApp } from "./http/app.ts";
 import { readConsoleFiles } from "./http/console-files.ts";
-import type { ServerParts } from "./http/context.ts";
+import type { ServerDependencies } from "./http/context.ts";
 import { listen, MAX_STREAMS } from "./http/listen.ts";
 import { OpenStreams } from "./http/open-streams.ts";
 import { DatabaseKvStore } from "./kv/database-kv-store.ts";
@@ -258,13 +258,13 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     }),
   );
   const allowedHosts = toAllowedHosts(config);
-  const mcpParts = {
+  const mcpDependencies = {
     ...{ glovebox, authenticator, tools, calls, runs, database, onError },
     allowedHosts,
     maxBodyBytes: config.maxBodyBytes,
   };
-  const mcp = resources.use(openTenantMcp(mcpParts));
-  const codeMode = resources.use(openTenantCodeMode(mcpParts));
+  const mcp = resources.use(openTenantMcp(mcpDependencies));
+  const codeMode = resources.use(openTenantCodeMode(mcpDependencies));
   const installed = join(config.dataDir, "installed-packages");
   const installer = config.packages && new PackageInstaller(config.packages, installed);
   const { maxStreamsPerTenant: perTenant, maxStreamsPerKey: perKey, maxStreamMs: maxMs } = config;
@@ -274,7 +274,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     ),
   );
   let isReady = true;
-  const parts: ServerParts = {
+  const dependencies: ServerDependencies = {
     ...{
       database,
       glovebox,
@@ -309,7 +309,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     acceptsCalls: () => acceptsCalls,
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),
   };
-  const server = await listen(createApp(parts), config, kind === "postgres" ? peerServer : undefined);
+  const server = await listen(createApp(dependencies), config, kind === "postgres" ? peerServer : undefined);
   // A start that fails from here on leaves the port free for the next attempt.
   resources.defer(() => {
     server.close();

@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import { afterAll, describe, expect, test } from "vitest";
 import type { ToolResult } from "../../src/host/index.ts";
 import { CallJournal } from "../../src/server/calls/call-journal.ts";
-import { CallQueue, type CallQueueParts } from "../../src/server/calls/call-queue.ts";
+import { CallQueue, type CallQueueDependencies } from "../../src/server/calls/call-queue.ts";
 import { toFailedResult } from "../../src/server/calls/call-results.ts";
 import { toOutcome } from "../../src/server/calls/outcome.ts";
 import { RetryTimes } from "../../src/server/calls/retries.ts";
@@ -59,12 +59,12 @@ const succeeded = ({ id }: CallRow): ToolResult =>
 
 function makeQueue(
   { db, kind }: OpenDatabase,
-  parts: Pick<CallQueueParts, "run"> & Partial<CallQueueParts>,
+  dependencies: Pick<CallQueueDependencies, "run"> & Partial<CallQueueDependencies>,
 ): CallQueue {
   return new CallQueue({
     ...{ db, kind, onError() {}, isIdempotent: async () => false },
     toStored: async (_, result) => ({ outcome: toOutcome(result, {}, policy) }),
-    ...parts,
+    ...dependencies,
   });
 }
 

@@ -7,7 +7,7 @@ import { carriedBytes, MAX_DIRECT_BYTES } from "../../host/fleet/protocol/messag
 import { encodeFrame } from "../../host/fleet/protocol/wire.ts";
 import { BROKEN_REPORT, type CallReport, type HostedCall } from "./hosted-call.ts";
 
-export interface CallOutboxParts {
+export interface CallOutboxDependencies {
   readonly connection: Pick<FleetConnection, "maxPayload">;
   readonly publish: (control: string, bytes: Uint8Array) => void;
   /** Called with the token of a call of which a message could not be sent. */
@@ -15,12 +15,12 @@ export interface CallOutboxParts {
 }
 
 export class CallOutbox {
-  readonly #parts: CallOutboxParts;
+  readonly #dependencies: CallOutboxDependencies;
   readonly #tasks: OrderedTasks;
 
-  constructor(parts: CallOutboxParts) {
-    this.#parts = parts;
-    this.#tasks = new OrderedTasks(parts.onBroken);
+  constructor(dependencies: CallOutboxDependencies) {
+    this.#dependencies = dependencies;
+    this.#tasks = new OrderedTasks(dependencies.onBroken);
   }
 
   /** Sends a message of a call after its earlier ones. */
@@ -38,7 +38,7 @@ export class CallOutbox {
 
   #send(call: HostedCall, report: CallReport, parts: readonly (string | Uint8Array)[]): Promise<void> | undefined {
     const { control, token } = call;
-    const { connection, publish } = this.#parts;
+    const { connection, publish } = this.#dependencies;
     if (call.isBroken) return undefined;
     const bytes = encodeFrame({ ...report, token, n: call.sent + 1 }, parts);
     if (bytes.byteLength <= carriedBytes(connection.maxPayload, MAX_DIRECT_BYTES)) {
@@ -59,7 +59,7 @@ export class CallOutbox {
     if (call.isBroken) return;
     call.isBroken = true;
     call.sent += 1;
-    this.#parts.publish(call.control, encodeFrame({ ...BROKEN_REPORT, token: call.token, n: call.sent }));
+    this.#dependencies.publish(call.control, encodeFrame({ ...BROKEN_REPORT, token: call.token, n: call.sent }));
     call.cancel();
   }
 }

@@ -8,7 +8,7 @@ import {
 } from "../../host/fleet/protocol/messages.ts";
 import type { SessionLoss, SessionPlacement } from "../../host/workers/pool-job.ts";
 
-export interface HostedSessionsParts {
+export interface HostedSessionsDependencies {
   /** Disposes the isolate of a session. */
   readonly endSession: (placement: SessionPlacement) => void;
   /** Tells a control plane that isolates of its sessions are lost. */
@@ -41,15 +41,15 @@ const reasonOf = (loss: SessionLoss): SessionEnding[1] =>
   REPORTED.has(loss as Reported) ? (loss as Reported) : "other";
 
 export class HostedSessions {
-  readonly #parts: HostedSessionsParts;
+  readonly #dependencies: HostedSessionsDependencies;
   readonly #now: () => number;
   /** By the name that the control plane has given it. */
   readonly #open = new Map<string, OpenSession>();
   #lastId = 0;
 
-  constructor(parts: HostedSessionsParts) {
-    this.#parts = parts;
-    this.#now = parts.now ?? (() => performance.now());
+  constructor(dependencies: HostedSessionsDependencies) {
+    this.#dependencies = dependencies;
+    this.#now = dependencies.now ?? (() => performance.now());
   }
 
   get size(): number {
@@ -76,7 +76,7 @@ export class HostedSessions {
       onLost: (loss) => {
         // While a call runs, its outcome tells that the isolate is lost.
         if (this.#open.delete(opened.token) && !opened.isRunning)
-          this.#parts.onEnded(control, [[opened.token, reasonOf(loss)]]);
+          this.#dependencies.onEnded(control, [[opened.token, reasonOf(loss)]]);
         return undefined;
       },
     };
@@ -93,7 +93,7 @@ export class HostedSessions {
     open.isKept = isKept;
     if (!isKept) this.#open.delete(open.token);
     // Also if it has ended meanwhile.
-    if (!this.#open.has(open.token)) this.#parts.endSession(open.placement);
+    if (!this.#open.has(open.token)) this.#dependencies.endSession(open.placement);
   }
 
   /** Ends a session. The isolate of a running call is disposed when the call has ended. */
@@ -101,7 +101,7 @@ export class HostedSessions {
     const open = this.#open.get(token);
     if (open === undefined) return;
     this.#open.delete(token);
-    if (!open.isRunning) this.#parts.endSession(open.placement);
+    if (!open.isRunning) this.#dependencies.endSession(open.placement);
   }
 
   /** Ends the sessions of a tenant. */
@@ -118,7 +118,7 @@ export class HostedSessions {
       else this.end(open.token);
     }
     if (held.size > 0)
-      this.#parts.onEnded(
+      this.#dependencies.onEnded(
         control,
         [...held].map((token) => [token, "other"]),
       );

@@ -14,7 +14,7 @@ import type { CodeTools } from "./pinned-tools.ts";
 /** Longest name that code may pass: a server's and a tool's. */
 const MAX_NAME = 257;
 
-export interface CodeToolsParts {
+export interface CodeToolsDependencies {
   readonly router: Pick<ToolRouter, "digestOf" | "tenancy" | "registry"> & NestedRouter;
   readonly api: CodeTools;
   /** Undefined if no call needs approval. */
@@ -28,7 +28,7 @@ export interface CodeToolsParts {
 }
 
 /** Returns what a call of a tool that code sees may run. @throws {ToolError} TOOL_UNAVAILABLE if the tool has changed */
-function pinOf(router: CodeToolsParts["router"], { definition, toolName }: CodeTool, tenantId: string): ToolPin {
+function pinOf(router: CodeToolsDependencies["router"], { definition, toolName }: CodeTool, tenantId: string): ToolPin {
   const toolDigest = router.digestOf(definition, router.tenancy.optionOf(tenantId));
   if (toolDigest === undefined)
     throw unavailable("tool_changed", `The tool "${toolName}" has changed; run the code again`);
@@ -49,7 +49,7 @@ function findTool(api: CodeTools, name: string): CodeTool {
 
 /** Returns the rules by which a durable run decides about the calls of code, which wait for approval instead of failing. */
 export function rulesOf(
-  { router, api, gate, hosted, approved }: CodeToolsParts,
+  { router, api, gate, hosted, approved }: CodeToolsDependencies,
   { tenantId, callId, signal }: Pick<CapabilityContext, "tenantId" | "callId" | "signal">,
 ): ToolCallRules {
   const read = (text: string): { readonly tool: CodeTool; readonly args: JsonValue } | undefined => {
@@ -83,7 +83,13 @@ export function rulesOf(
 }
 
 /** Creates the capability for one run. */
-export const createCodeToolsCapability = ({ router, api, gate, isDecided, approved }: CodeToolsParts): Capability =>
+export const createCodeToolsCapability = ({
+  router,
+  api,
+  gate,
+  isDecided,
+  approved,
+}: CodeToolsDependencies): Capability =>
   defineToolCalls({
     description: "Calls the tools that the code may use",
     maxName: MAX_NAME,

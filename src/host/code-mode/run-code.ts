@@ -54,7 +54,7 @@ const ELICIT = createClientRequestCapabilities().filter(({ name }) => name === "
 const RESULT_MEMBERS = ["save", "load", "list", "delete"];
 
 /** What code mode uses of a Glovebox. */
-export interface RunCodeParts {
+export interface RunCodeDependencies {
   readonly router: ToolRouter;
   readonly pool: CallPool;
   readonly bundler: Bundler;
@@ -87,22 +87,23 @@ function unwrap(code: string, language: CodeLanguage): string {
 }
 
 /** Creates the executor of run_code. */
-export function createRunCodeExecutor(parts: RunCodeParts): Executor {
+export function createRunCodeExecutor(dependencies: RunCodeDependencies): Executor {
   return {
     source: "sandbox",
     wants: "value",
     execute: async (call, log) => {
       const isStarted = call.context.run !== undefined;
-      if (parts.hosted !== undefined && !isStarted) throw unavailable("needs_run", "Code runs only as a durable run");
-      const runs = isStarted ? undefined : parts.runs();
-      return runs === undefined ? await new CodeRun(parts, call, log).run() : await runs.start(call);
+      if (dependencies.hosted !== undefined && !isStarted)
+        throw unavailable("needs_run", "Code runs only as a durable run");
+      const runs = isStarted ? undefined : dependencies.runs();
+      return runs === undefined ? await new CodeRun(dependencies, call, log).run() : await runs.start(call);
     },
   };
 }
 
 /** One run of code. */
 class CodeRun {
-  readonly #parts: RunCodeParts;
+  readonly #dependencies: RunCodeDependencies;
   readonly #call: PreparedCall;
   readonly #log: CallLog;
   readonly #began = performance.now();
@@ -111,18 +112,18 @@ class CodeRun {
   #checkMs: number | undefined;
   #buildMs: number | undefined;
 
-  constructor(parts: RunCodeParts, call: PreparedCall, log: CallLog) {
-    this.#parts = parts;
+  constructor(dependencies: RunCodeDependencies, call: PreparedCall, log: CallLog) {
+    this.#dependencies = dependencies;
     this.#call = call;
     this.#log = log;
   }
 
   async run(): Promise<Execution> {
-    const { languages } = this.#parts.options;
+    const { languages } = this.#dependencies.options;
     const given = this.#call.input as unknown as RunArguments;
     const language = given.language ?? (languages[0] as CodeLanguage);
     const code = unwrap(given.code, language);
-    const api = await this.#parts.apiOf(this.#call.tenantId);
+    const api = await this.#dependencies.apiOf(this.#call.tenantId);
     const stored = this.#call.context.run?.storedCode;
     this.#nameOf = createNameLookup(api, stored?.names);
     // A continuation has the code that was checked before.
@@ -133,7 +134,8 @@ class CodeRun {
     try {
       const bundle = language === "python" ? undefined : (stored?.bundle ?? (await this.#build(code, language)));
       if (!isChecked) this.#pin(api, bundle);
-      executable = bundle === undefined ? await this.#parts.python.snippetTool() : toExecutable(bundle, language);
+      executable =
+        bundle === undefined ? await this.#dependencies.python.snippetTool() : toExecutable(bundle, language);
     } catch (thrown) {
       const error = toToolError(thrown);
       this.#call.signal.throwIfAborted();
@@ -155,7 +157,7 @@ class CodeRun {
 
   /** Returns the errors of the code; undefined if it has none, or is not checked. */
   async #check(code: string, api: CodeApi): Promise<Omit<RunOutput, "usage"> | undefined> {
-    const { checker } = this.#parts;
+    const { checker } = this.#dependencies;
     if (checker === undefined) return undefined;
     const { tenantId: owner, signal } = this.#call;
     const { diagnostics, durationMs } = await checker.check({ code, declarations: api.typescript, owner, signal });
@@ -171,13 +173,16 @@ class CodeRun {
     const file = FILES[language];
     const sizes = { sourceBytes: limits.sourceBytes, outputBytes: limits.bundleBytes };
     const options = { signal, cell: language, limits: sizes, owner: tenantOwner(tenantId) };
-    const { bundle, durationMs } = await this.#parts.bundler.bundle({ files: { [file]: code }, entry: file }, options);
+    const { bundle, durationMs } = await this.#dependencies.bundler.bundle(
+      { files: { [file]: code }, entry: file },
+      options,
+    );
     this.#buildMs = durationMs;
     return bundle;
   }
 
   #environment(api: CodeTools, language: CodeLanguage): ToolEnvironment {
-    const { environments, router, values, gate, hosted } = this.#parts;
+    const { environments, router, values, gate, hosted } = this.#dependencies;
     const { tenantId, callId, signal, context } = this.#call;
     const { run, client } = context;
     // Without anybody who decides while the code waits, the run waits. A server lets the run wait for those whom its tenant trusts to decide.
@@ -228,7 +233,7 @@ class CodeRun {
     api: CodeTools,
     executable: ToolExecutable,
   ): Promise<Execution> {
-    const { pool, options, values } = this.#parts;
+    const { pool, options, values } = this.#dependencies;
     const { input: _given, ...call } = this.#call;
     // Python has a builtin function of this name.
     const args = language === "python" ? { code, input: input ?? null } : input === undefined ? {} : { input };
@@ -265,7 +270,7 @@ class CodeRun {
 
   /** Adds log lines, calls and usage. */
   #end(usage: ToolUsage, fields: Omit<RunOutput, "usage">): Execution {
-    const { maxLogBytes } = this.#parts.options;
+    const { maxLogBytes } = this.#dependencies.options;
     const logs = toLogLines(this.#log.entries, this.#log.dropped, maxLogBytes);
     const calls = toCalls(this.#call.chain, this.#nameOf);
     const ms = (value: number | undefined): number | undefined => (value === undefined ? undefined : Math.round(value));

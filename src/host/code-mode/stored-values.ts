@@ -43,7 +43,7 @@ function typeOf(value: JsonValue): string {
 
 const parseStored = ({ data }: KvEntry): JsonValue => JSON.parse(Buffer.from(data).toString()) as JsonValue;
 
-export interface StoredValuesParts {
+export interface StoredValuesDependencies {
   readonly store: KvStore;
   readonly bounds: StoredValueBounds;
   /** Tracks operations, so that the deletion of a tenant waits for them. */
@@ -55,7 +55,7 @@ export class StoredValues {
   readonly #bounds: StoredValueBounds;
   readonly #pending: PendingByKey;
 
-  constructor({ store, bounds, pending }: StoredValuesParts) {
+  constructor({ store, bounds, pending }: StoredValuesDependencies) {
     this.#store = store;
     this.#bounds = bounds;
     this.#pending = pending;

@@ -6,7 +6,7 @@ import type { FleetEvent } from "./fleet-events.ts";
 import type { ExecutorsConfig } from "./fleet-options.ts";
 import { natsOf } from "./nats-library.ts";
 
-export interface FleetParts {
+export interface FleetDependencies {
   /** Runs what must stay on this machine. */
   readonly local: WorkerPool;
   readonly maxQueued: number;
@@ -22,7 +22,7 @@ const OLD_STREAMS = ["GLOVEBOX_OBJECTS", "GLOVEBOX_UPLOADS"] as const;
 const DELETE_TIMEOUT_MS = 5_000;
 
 /** @throws {ToolError} PARAM_INVALID, as a rejection, if NATS cannot be used */
-export async function openFleet(config: ExecutorsConfig, parts: FleetParts): Promise<FleetPool> {
+export async function openFleet(config: ExecutorsConfig, dependencies: FleetDependencies): Promise<FleetPool> {
   const { url, credentials, tlsCa, silenceMs } = config;
   const urls = typeof url === "string" ? [url] : url;
   await using resources = new AsyncDisposableStack();
@@ -31,13 +31,13 @@ export async function openFleet(config: ExecutorsConfig, parts: FleetParts): Pro
     await connectFleet({
       ...{ urls, credentials, tlsCa, role: "control-plane" },
       onEvent: (event) => {
-        parts.onEvent(event);
+        dependencies.onEvent(event);
         if (event.type === "nats-lost") pool?.onDisconnected();
       },
     }),
   );
   await deleteOldStreams(connection);
-  pool = new FleetPool({ ...parts, connection, silenceMs });
+  pool = new FleetPool({ ...dependencies, connection, silenceMs });
   resources.move();
   return pool;
 }

@@ -160,7 +160,7 @@ async function openGlovebox(
       return runtime;
     },
   });
-  const parts = {
+  const dependencies = {
     config,
     router,
     sessionRouter,
@@ -173,7 +173,7 @@ async function openGlovebox(
     launcher,
     log,
   };
-  const glovebox = new Glovebox(parts);
+  const glovebox = new Glovebox(dependencies);
   try {
     for (const [name, server] of Object.entries(config.mcp.servers)) {
       glovebox.mcp.add(name, server, `options.mcp.servers.${name}`);

@@ -170,7 +170,7 @@ export class Glovebox implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   /** @internal use {@link createGlovebox} */
-  constructor(parts: {
+  constructor(dependencies: {
     readonly config: Config;
     readonly router: ToolRouter;
     readonly bundler: Bundler;
@@ -185,67 +185,82 @@ export class Glovebox implements AsyncDisposable {
     readonly openRouter: () => ToolRouter;
     readonly log: HostLog | undefined;
   }) {
-    this.#config = parts.config;
-    this.router = parts.router;
-    const { maxConcurrentTools } = parts.config.tools ?? {};
-    this.invoker = new ToolInvoker(parts.router, { maxConcurrentTools });
-    this.mcp = new McpManager(parts.router, { environment: process.env, version: packageVersion() });
-    this.#bundler = parts.bundler;
-    this.#pool = parts.pool;
-    this.#python = parts.python;
-    this.#launcher = parts.launcher;
-    const { signals, drainMs } = parts.config.shutdown;
+    this.#config = dependencies.config;
+    this.router = dependencies.router;
+    const { maxConcurrentTools } = dependencies.config.tools ?? {};
+    this.invoker = new ToolInvoker(dependencies.router, { maxConcurrentTools });
+    this.mcp = new McpManager(dependencies.router, { environment: process.env, version: packageVersion() });
+    this.#bundler = dependencies.bundler;
+    this.#pool = dependencies.pool;
+    this.#python = dependencies.python;
+    this.#launcher = dependencies.launcher;
+    const { signals, drainMs } = dependencies.config.shutdown;
     this.#onSignals = signals.length === 0 ? undefined : closeOnSignals(this, signals, drainMs);
-    const { kv: store } = parts.config;
+    const { kv: store } = dependencies.config;
     // close() does not close a store that the host passed in.
     this.#ownStore =
       store === "memory" ? new MemoryKvStore() : "path" in store ? new SqliteKvStore(store.path) : undefined;
     this.#store = this.#ownStore ?? (store as KvStore);
-    this.runStores = new RunStores(parts.config.runStores);
+    this.runStores = new RunStores(dependencies.config.runStores);
     const kv = createKvCapability(this.#store, this.#kvPending);
     const egress = createEgress((context) => callOf(context).tenant);
     const own = [
       logCapability,
       ...egress,
       kv,
-      createToolsCapability(parts.router),
+      createToolsCapability(dependencies.router),
       ...createClientRequestCapabilities(),
       createWaitForCapability(),
     ];
-    const all = [...own, ...parts.config.capabilities];
-    this.#environments = new EnvironmentResolver(all, parts.config, parts.launcher);
+    const all = [...own, ...dependencies.config.capabilities];
+    this.#environments = new EnvironmentResolver(all, dependencies.config, dependencies.launcher);
     this.#builder = new ToolBuilder({
-      ...parts,
-      tenants: parts.router.tenants,
+      ...dependencies,
+      tenants: dependencies.router.tenants,
       ownerOf: (tenantId) => this.#environments.ownerOf(tenantId),
       featuresOf: (granted) => this.#environments.featuresOf(granted, "javascript"),
       checkFeatures: (features) => this.#environments.checkFeatures(features),
       throwIfClosed: () => this.#throwIfClosed(),
     });
-    this.#sessionRouter = parts.sessionRouter;
-    this.#openRouter = parts.openRouter;
+    this.#sessionRouter = dependencies.sessionRouter;
+    this.#openRouter = dependencies.openRouter;
     this.#sessions = new Sessions({
-      router: parts.sessionRouter,
-      tenancy: parts.router.tenancy,
+      router: dependencies.sessionRouter,
+      tenancy: dependencies.router.tenancy,
       ...{ pool: this.#pool, bundler: this.#bundler, python: this.#python },
       toolOf: (options) => this.#sessionTool(options),
     });
     this.#registrar = new ToolRegistrar({
-      ...{ config: parts.config, router: parts.router, builder: this.#builder, environments: this.#environments },
-      ...{ pool: parts.pool, python: parts.python, log: parts.log, openSessions: this.#sessions.openSessions },
+      ...{
+        config: dependencies.config,
+        router: dependencies.router,
+        builder: this.#builder,
+        environments: this.#environments,
+      },
+      ...{
+        pool: dependencies.pool,
+        python: dependencies.python,
+        log: dependencies.log,
+        openSessions: this.#sessions.openSessions,
+      },
       throwIfClosed: () => this.#throwIfClosed(),
     });
     this.#releases = new ToolReleases({
-      ...parts,
+      ...dependencies,
       environments: this.#environments,
       openSessions: this.#sessions.openSessions,
     });
     this.#lifecycle = new TenantLifecycle({
-      ...{ router: parts.router, sessionRouter: parts.sessionRouter, invoker: this.invoker, sessions: this.#sessions },
-      ...{ mcp: this.mcp, pool: this.#pool, cache: parts.cache, bundler: this.#bundler },
+      ...{
+        router: dependencies.router,
+        sessionRouter: dependencies.sessionRouter,
+        invoker: this.invoker,
+        sessions: this.#sessions,
+      },
+      ...{ mcp: this.mcp, pool: this.#pool, cache: dependencies.cache, bundler: this.#bundler },
       ...{ store: this.#store, work: this.#work, kvPending: this.#kvPending, runStores: this.runStores },
       ...{ closing: this.#closingSignal.signal, sideLists: this.#sideLists },
-      placement: parts.config.placement,
+      placement: dependencies.config.placement,
       ownerOf: (tenantId) => this.#environments.ownerOf(tenantId),
       isOwnGlobal: (tool) => this.#registrar.isOwnGlobal(tool),
     });

@@ -62,7 +62,7 @@ function nameFromSource(source: ToolSource, bundle: ToolBundle): string {
   return /[A-Za-z0-9]/.test(name) ? name.replaceAll(/[^A-Za-z0-9_.-]+/g, "-") : `tool_${bundle.sha256.slice(0, 8)}`;
 }
 
-export interface ToolBuilderParts {
+export interface ToolBuilderDependencies {
   readonly config: Config;
   readonly bundler: Bundler;
   readonly cache: Pick<BundleCache, "claim">;
@@ -94,20 +94,20 @@ interface BuildWithPolicy extends Omit<BuildContext, "prebuilt"> {
 }
 
 export class ToolBuilder {
-  readonly #parts: ToolBuilderParts;
+  readonly #dependencies: ToolBuilderDependencies;
 
-  constructor(parts: ToolBuilderParts) {
-    this.#parts = parts;
+  constructor(dependencies: ToolBuilderDependencies) {
+    this.#dependencies = dependencies;
   }
 
   async #policyOf(tenantId: string | undefined): Promise<TenantPolicy> {
-    const { tenants } = this.#parts;
+    const { tenants } = this.#dependencies;
     return tenantId === undefined ? tenants.default : await tenants.whenKnown(tenantId);
   }
 
   /** Returns how the definition is extracted. The process for a global tool belongs to no tenant, and ends afterwards. */
   #extractionOptionsOf({ tenantId, policy, features }: BuildWithPolicy, isFirstParty: boolean): ExtractionOptions {
-    const owner = tenantId === undefined ? undefined : this.#parts.ownerOf(tenantId);
+    const owner = tenantId === undefined ? undefined : this.#dependencies.ownerOf(tenantId);
     const { limits, weight, coarseTime } = policy;
     // First-party tools are known to terminate, however busy the machine is, so they get the longest timeouts.
     const own = isFirstParty ? { ...limits, timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max } : limits;
@@ -118,7 +118,7 @@ export class ToolBuilder {
 
   /** Returns the lowest configured limits for the source and its bundle. The bundler adds its own defaults. */
   #sizeLimits(policy: TenantPolicy, toolLimits: PartialLimits | undefined): Partial<BundleLimits> {
-    const configured = [this.#parts.config.limits, policy.configuredLimits, toolLimits];
+    const configured = [this.#dependencies.config.limits, policy.configuredLimits, toolLimits];
     const lowest = (name: "sourceBytes" | "bundleBytes"): number =>
       Math.min(...configured.map((limits) => limits?.[name] ?? Number.POSITIVE_INFINITY));
     return { sourceBytes: lowest("sourceBytes"), outputBytes: lowest("bundleBytes") };
@@ -145,13 +145,13 @@ export class ToolBuilder {
     if (python !== undefined) return await this.#buildPython(input, python, build);
     const { bundle, durationMs, cached, files } =
       prebuilt === undefined
-        ? await this.#parts.bundler.bundle(source, { limits: sizes, owner: ownerOfTool(tenantId), onStoring })
+        ? await this.#dependencies.bundler.bundle(source, { limits: sizes, owner: ownerOfTool(tenantId), onStoring })
         : { bundle: prebuilt, durationMs: 0, cached: true, files: [] };
     const bundled = performance.now();
-    const fullBuild = { ...build, features: this.#parts.featuresOf(features) };
+    const fullBuild = { ...build, features: this.#dependencies.featuresOf(features) };
     const extraction = this.#extractionOptionsOf(fullBuild, prebuilt !== undefined);
     const stackMapper = createStackMapper(bundle.sourceMap);
-    const extracted = await this.#unlessClosed(this.#parts.extractor.extract(bundle, stackMapper, extraction));
+    const extracted = await this.#unlessClosed(this.#dependencies.extractor.extract(bundle, stackMapper, extraction));
     await stored;
     const { definition } = extracted;
     const executable = { bundle, stackMapper, codeCache: extracted.codeCache, modules: extracted.modules };
@@ -178,25 +178,34 @@ export class ToolBuilder {
     try {
       return await extracted;
     } catch (thrown) {
-      this.#parts.throwIfClosed();
+      this.#dependencies.throwIfClosed();
       throw thrown;
     }
   }
 
   #pythonSourceBytes({ sourceBytes = Number.POSITIVE_INFINITY }: Partial<BundleLimits>): number {
-    return Math.min(sourceBytes, this.#parts.config.bundler.limits?.sourceBytes ?? DEFAULT_BUNDLE_LIMITS.sourceBytes);
+    return Math.min(
+      sourceBytes,
+      this.#dependencies.config.bundler.limits?.sourceBytes ?? DEFAULT_BUNDLE_LIMITS.sourceBytes,
+    );
   }
 
   async #buildPython(input: ToolInput, source: PythonSource, build: BuildWithPolicy): Promise<BuiltTool> {
     const began = performance.now();
-    this.#parts.checkFeatures(withRuntimeFeatures([]));
+    this.#dependencies.checkFeatures(withRuntimeFeatures([]));
     const bundle = toPythonBundle(source);
-    await this.#parts.cache.claim(ownerOfTool(build.tenantId), bundle.sha256);
-    const executable = await this.#parts.python.toolOf(source);
+    await this.#dependencies.cache.claim(ownerOfTool(build.tenantId), bundle.sha256);
+    const executable = await this.#dependencies.python.toolOf(source);
     const { configuredLimits } = build.policy;
-    const limits = resolveLimits([this.#parts.config.limits, configuredLimits], undefined, PYTHON_DEFAULT_LIMITS);
+    const limits = resolveLimits(
+      [this.#dependencies.config.limits, configuredLimits],
+      undefined,
+      PYTHON_DEFAULT_LIMITS,
+    );
     const extraction = { ...this.#extractionOptionsOf(build, false), limits };
-    const extracted = await this.#unlessClosed(this.#parts.python.extractDefinition(source, executable, extraction));
+    const extracted = await this.#unlessClosed(
+      this.#dependencies.python.extractDefinition(source, executable, extraction),
+    );
     const definition = toDefinition(input, extracted, bundle);
     const { capabilities: requested, limits: authorLimits } = extracted;
     const extractMs = performance.now() - began;

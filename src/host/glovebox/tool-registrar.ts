@@ -46,7 +46,7 @@ export type ParsedToolOptions = ReturnType<typeof parseUpdateToolOptions>;
 export type OwnedToolOptions = Omit<ParsedToolOptions, "scope">;
 
 /** Parts of a Glovebox that registering a tool uses. */
-export interface ToolRegistrarParts {
+export interface ToolRegistrarDependencies {
   readonly config: Config;
   readonly router: ToolRouter;
   readonly builder: ToolBuilder;
@@ -72,13 +72,13 @@ const BUILTIN_GRANTS: { readonly [Name in BuiltinToolName]?: readonly string[] }
 };
 
 export class ToolRegistrar {
-  readonly #parts: ToolRegistrarParts;
+  readonly #dependencies: ToolRegistrarDependencies;
   readonly #updates = new ToolUpdates();
   /** Export data by executor, because an update replaces the registered tool but keeps its executor. */
   readonly #added = new WeakMap<Executor, AddedTool>();
 
-  constructor(parts: ToolRegistrarParts) {
-    this.#parts = parts;
+  constructor(dependencies: ToolRegistrarDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Adds first-party tools for all tenants, with all grants that they request. */
@@ -94,19 +94,19 @@ export class ToolRegistrar {
   }
 
   async #addPythonExec(): Promise<void> {
-    this.#parts.environments.checkFeatures(withRuntimeFeatures([]));
-    const executable = await this.#parts.python.snippetTool();
-    const definition = pythonExecDefinition(this.#parts.config.python.capabilities);
+    this.#dependencies.environments.checkFeatures(withRuntimeFeatures([]));
+    const executable = await this.#dependencies.python.snippetTool();
+    const definition = pythonExecDefinition(this.#dependencies.config.python.capabilities);
     // A call without a session id gets an interpreter of its own.
     const built = { definition, authorLimits: undefined, executable };
     const tool = this.#toTool(
       built,
-      this.#parts.environments.grant([], { overrides: definition }),
+      this.#dependencies.environments.grant([], { overrides: definition }),
       {},
       { isolateLifetime: "session" },
     );
     this.#storeExportData(tool, { isBuiltin: true, isolateLifetime: "session" });
-    this.#parts.router.add(tool);
+    this.#dependencies.router.add(tool);
   }
 
   /**
@@ -123,15 +123,15 @@ export class ToolRegistrar {
     work?: WorkHandle,
   ): Promise<ToolDefinition> {
     using update = this.#updates.begin();
-    const grants = this.#parts.environments.grant(grant, input);
-    const built = await this.#parts.builder.build(input, { tenantId, features: grants.features, prebuilt });
-    this.#parts.throwIfClosed();
+    const grants = this.#dependencies.environments.grant(grant, input);
+    const built = await this.#dependencies.builder.build(input, { tenantId, features: grants.features, prebuilt });
+    this.#dependencies.throwIfClosed();
     work?.check();
     const { definition } = built;
     const tool = this.#toTool(built, grants, input, { isolateLifetime, tenantId, arguments: argumentOptions });
     const isBuiltin = prebuilt !== undefined;
     this.#storeExportData(tool, { bundle: built.bundle, isBuiltin, isolateLifetime, arguments: argumentOptions });
-    if (mode === "add") this.#parts.router.add(tool);
+    if (mode === "add") this.#dependencies.router.add(tool);
     else if (!(await this.#switchTo(tool, mode, update, work))) return definition;
     update.done(definition.name, tenantId);
     for (const message of built.warnings) this.#warn({ toolName: definition.name, message });
@@ -143,7 +143,7 @@ export class ToolRegistrar {
     { executor, granted = [] }: RegisteredTool,
     { bundle, isBuiltin, ...options }: ExportableTool,
   ): void {
-    const { isolateLifetime = this.#parts.config.isolateLifetime, arguments: argumentOptions } = options;
+    const { isolateLifetime = this.#dependencies.config.isolateLifetime, arguments: argumentOptions } = options;
     this.#added.set(executor, {
       ...{ bundle, isBuiltin, addedAt: Date.now(), language: executor.source === "python" ? "python" : "javascript" },
       options: {
@@ -154,10 +154,10 @@ export class ToolRegistrar {
   }
 
   #warn(warning: ToolWarning): void {
-    const { onWarning } = this.#parts.config;
+    const { onWarning } = this.#dependencies.config;
     if (onWarning !== undefined) notifySafely(onWarning, warning);
-    this.#parts.log?.toolWarned(warning.toolName, warning.message);
-    if (onWarning !== undefined || this.#parts.log !== undefined) return;
+    this.#dependencies.log?.toolWarned(warning.toolName, warning.message);
+    if (onWarning !== undefined || this.#dependencies.log !== undefined) return;
     process.emitWarning(`${warning.toolName}: ${warning.message}`, { type: "GloveboxWarning" });
   }
 
@@ -177,13 +177,13 @@ export class ToolRegistrar {
     let isSwitched = false;
     try {
       await this.#warmUp(tool);
-      this.#parts.throwIfClosed();
+      this.#dependencies.throwIfClosed();
       work?.check();
       if (update.isOvertaken(name, tool.tenantId)) return false;
       // No await from here to the end of the block, so that each call finds either the old version or the new one.
       const before = this.#checkReplaceable(tool, mode);
-      if (before === undefined) this.#parts.router.add(tool);
-      else if (!this.#parts.router.replace({ ...tool, addedAt: before.addedAt, updatedAt: Date.now() })) {
+      if (before === undefined) this.#dependencies.router.add(tool);
+      else if (!this.#dependencies.router.replace({ ...tool, addedAt: before.addedAt, updatedAt: Date.now() })) {
         throw notFoundError(name, tool.tenantId);
       }
       isSwitched = true;
@@ -200,7 +200,7 @@ export class ToolRegistrar {
    */
   #checkReplaceable({ definition, tenantId }: RegisteredTool, mode: "replace" | "update"): RegisteredTool | undefined {
     const { name } = definition;
-    const found = this.#parts.router.registry.get(name, tenantId);
+    const found = this.#dependencies.router.registry.get(name, tenantId);
     // A lookup for a tenant also finds global tools, which a tenant must not replace.
     const before = found?.tenantId === tenantId ? found : undefined;
     if (before === undefined && mode === "update") throw notFoundError(name, tenantId);
@@ -214,9 +214,9 @@ export class ToolRegistrar {
   /** Creates warm isolates of the new version if the old version has some. */
   async #warmUp(tool: RegisteredTool): Promise<void> {
     const { executor, definition, tenantId } = tool;
-    const before = this.#parts.router.registry.get(definition.name, tenantId);
+    const before = this.#dependencies.router.registry.get(definition.name, tenantId);
     if (before === undefined || before.tenantId !== tenantId) return;
-    await executor.warm?.follow(before.executor.warm, (caller) => this.#parts.router.settingsOf(tool, caller));
+    await executor.warm?.follow(before.executor.warm, (caller) => this.#dependencies.router.settingsOf(tool, caller));
   }
 
   #toTool(
@@ -228,19 +228,19 @@ export class ToolRegistrar {
     const isPython = executable.python !== undefined;
     const grants = {
       granted,
-      features: this.#parts.environments.featuresOf(features, isPython ? "python" : "javascript"),
+      features: this.#dependencies.environments.featuresOf(features, isPython ? "python" : "javascript"),
     };
-    const chosen = isolateLifetime ?? this.#parts.config.isolateLifetime;
+    const chosen = isolateLifetime ?? this.#dependencies.config.isolateLifetime;
     const tool = {
       ...executable,
-      ...this.#parts.environments.of(definition, grants, requested),
+      ...this.#dependencies.environments.of(definition, grants, requested),
       isolateLifetime: chosen,
       sourceId: `${isPython ? "python" : "sandbox"}:${definition.name}`,
     };
     const executor =
       chosen === "session"
-        ? createSessionToolExecutor(tool, definition.name, this.#parts.pool, this.#parts.openSessions)
-        : createSandboxExecutor(tool, this.#parts.pool);
+        ? createSessionToolExecutor(tool, definition.name, this.#dependencies.pool, this.#dependencies.openSessions)
+        : createSandboxExecutor(tool, this.#dependencies.pool);
     return toRegisteredTool(definition, executor, {
       ...(tenantId === undefined ? {} : { tenantId }),
       ...(isPython ? { defaultLimits: PYTHON_DEFAULT_LIMITS } : {}),
@@ -255,8 +255,8 @@ export class ToolRegistrar {
 
   /** Removes a tool. Returns false if the owner has no tool of this name. */
   remove(name: string, tenantId: string | undefined): boolean {
-    const tool = this.#parts.router.registry.get(name, tenantId);
-    const isRemoved = this.#parts.router.registry.remove(name, tenantId);
+    const tool = this.#dependencies.router.registry.get(name, tenantId);
+    const isRemoved = this.#dependencies.router.registry.remove(name, tenantId);
     if (!isRemoved) return false;
     if (tool !== undefined && tool.tenantId === tenantId) {
       for (const { executor } of tool.release?.tools ?? [tool]) executor.retire?.();
@@ -274,6 +274,6 @@ export class ToolRegistrar {
 
   /** Returns whether the host added the tool for its single tenant. With `tenancy: "single"`, such tools are registered for all tenants. */
   isOwnGlobal(tool: RegisteredTool): boolean {
-    return this.#parts.router.tenancy.mode === "single" && this.exportDataOf(tool)?.isBuiltin === false;
+    return this.#dependencies.router.tenancy.mode === "single" && this.exportDataOf(tool)?.isBuiltin === false;
   }
 }

@@ -100,7 +100,7 @@ export function parseReleaseVersions(toolName: string, versions: unknown): reado
   return parsed;
 }
 
-export interface ToolReleasesParts {
+export interface ToolReleasesDependencies {
   readonly config: Config;
   readonly router: ToolRouter;
   readonly environments: EnvironmentResolver;
@@ -114,12 +114,12 @@ export interface ToolReleasesParts {
 const isBundle = (code: StoredCode): code is ToolBundle => "code" in code && typeof code.code === "string";
 
 export class ToolReleases {
-  readonly #parts: ToolReleasesParts;
+  readonly #dependencies: ToolReleasesDependencies;
   /** Identifies equal versions, so that a new release keeps the executors, and with them the warm isolates, of those that it contains too. */
   readonly #keys = new WeakMap<RegisteredTool, string>();
 
-  constructor(parts: ToolReleasesParts) {
-    this.#parts = parts;
+  constructor(dependencies: ToolReleasesDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /**
@@ -127,7 +127,7 @@ export class ToolReleases {
    * @throws {ToolError} as `Glovebox.setRelease`
    */
   set(toolName: string, versions: readonly ParsedVersion[], tenantId: string | undefined): void {
-    const { router } = this.#parts;
+    const { router } = this.#dependencies;
     const found = router.registry.get(toolName, tenantId);
     const before = found?.tenantId === tenantId ? found : undefined;
     if (before !== undefined && before.release === undefined) {
@@ -150,7 +150,7 @@ export class ToolReleases {
   }
 
   #toTool(version: ParsedVersion, tenantId: string | undefined): RegisteredTool {
-    const { config, environments } = this.#parts;
+    const { config, environments } = this.#dependencies;
     const { definition, sha256, grant, limits: hostLimits } = version;
     const isPython = version.language === "python";
     const granted = environments.grant(grant, {});
@@ -187,7 +187,7 @@ export class ToolReleases {
       readonly sourceId: string;
     },
   ): Promise<Executor> {
-    const { pool, environments, openSessions } = this.#parts;
+    const { pool, environments, openSessions } = this.#dependencies;
     const { definition } = version;
     const executable = await this.#executableOf(version, grants, placed.tenantId);
     const tool = {
@@ -206,7 +206,7 @@ export class ToolReleases {
     { features }: Grants,
     tenantId: string | undefined,
   ): Promise<ToolExecutable> {
-    const { cache, extractor, python } = this.#parts;
+    const { cache, extractor, python } = this.#dependencies;
     const fail = (why: string, options: ToolErrorOptions = {}): ToolError =>
       new ToolError("INTERNAL", `Version ${version} of the tool ${JSON.stringify(definition.name)} ${why}`, options);
     const outcome = await runCallback(load, { timeoutMs: LOAD_MS });

@@ -42,7 +42,7 @@ import type { ToolGate } from "./tool-gate.ts";
 import { versionOf, withVersion } from "./tool-release.ts";
 
 /** Parts of the router that a call uses. */
-export interface CallRunnerParts {
+export interface CallRunnerDependencies {
   readonly registry: CheckedToolRegistry;
   readonly calls: OpenCalls;
   readonly clocks: Clocks;
@@ -109,22 +109,22 @@ export class CallRunner {
   /** Whether new calls, other than nested ones, are rejected because the router shuts down. */
   isDraining = false;
 
-  constructor(parts: CallRunnerParts) {
-    this.#registry = parts.registry;
-    this.#calls = parts.calls;
-    this.#clocks = parts.clocks;
-    this.#thread = parts.thread;
-    this.#tenancy = parts.tenancy;
-    this.#tenants = parts.tenants;
-    this.#tenantStates = parts.tenantStates;
-    this.#limits = parts.limits;
-    this.#arguments = parts.arguments;
-    this.#gate = parts.gate;
-    this.#health = parts.health;
-    this.#discoveries = parts.discoveries;
-    this.#observerSources = parts.observerSources;
-    this.#onInternalError = parts.onInternalError;
-    this.#isUpdated = parts.isUpdated;
+  constructor(dependencies: CallRunnerDependencies) {
+    this.#registry = dependencies.registry;
+    this.#calls = dependencies.calls;
+    this.#clocks = dependencies.clocks;
+    this.#thread = dependencies.thread;
+    this.#tenancy = dependencies.tenancy;
+    this.#tenants = dependencies.tenants;
+    this.#tenantStates = dependencies.tenantStates;
+    this.#limits = dependencies.limits;
+    this.#arguments = dependencies.arguments;
+    this.#gate = dependencies.gate;
+    this.#health = dependencies.health;
+    this.#discoveries = dependencies.discoveries;
+    this.#observerSources = dependencies.observerSources;
+    this.#onInternalError = dependencies.onInternalError;
+    this.#isUpdated = dependencies.isUpdated;
   }
 
   /** Runs one call. Never throws and never rejects: every failure is a ToolResult. */

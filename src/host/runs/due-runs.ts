@@ -11,7 +11,7 @@ const MAX_DUE_PER_TENANT = 10;
 /** Slots reserved for tenants that have no run among them. */
 const RESERVED_SLOTS = 20;
 
-export interface DueRunsParts extends Pick<ParsedRunsOptions, "store" | "onError"> {
+export interface DueRunsDependencies extends Pick<ParsedRunsOptions, "store" | "onError"> {
   readonly scope: RunScope;
   readonly now: () => number;
   /** Whether all runs are of one tenant, which may then have all slots. */
@@ -22,19 +22,19 @@ export interface DueRunsParts extends Pick<ParsedRunsOptions, "store" | "onError
 }
 
 export class DueRuns {
-  readonly #parts: DueRunsParts;
+  readonly #dependencies: DueRunsDependencies;
   /** Number of due runs that this process continues now, by tenant. */
   readonly #continued = new Map<string, number>();
 
-  constructor(parts: DueRunsParts) {
-    this.#parts = parts;
+  constructor(dependencies: DueRunsDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Continues due runs while slots are free. Does not wait for them, so a long run does not delay others. */
   async poll(): Promise<void> {
-    const { store, scope, now } = this.#parts;
+    const { store, scope, now } = this.#dependencies;
     const total = [...this.#continued.values()].reduce((sum, count) => sum + count, 0);
-    const isAlone = this.#parts.isAlone();
+    const isAlone = this.#dependencies.isAlone();
     let room = MAX_DUE - total;
     const shareOf = (): number => (isAlone ? MAX_DUE : room > RESERVED_SLOTS ? MAX_DUE_PER_TENANT : 1);
     const hasUsedShare = (tenantId: string): boolean => (this.#continued.get(tenantId) ?? 0) >= shareOf();
@@ -52,7 +52,7 @@ export class DueRuns {
 
   /** Claims a run that is due, and continues it in the background. */
   async #continueOne(key: RunKey): Promise<void> {
-    const { claim, continueRun, onError } = this.#parts;
+    const { claim, continueRun, onError } = this.#dependencies;
     this.#count(key, 1);
     let fence: number | undefined;
     try {

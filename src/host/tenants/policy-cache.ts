@@ -43,7 +43,7 @@ export interface PendingPolicy<Policy> {
   wait(signal?: AbortSignal): Promise<Policy>;
 }
 
-interface PolicyCacheParts<Policy> extends TenantCacheLimits {
+interface PolicyCacheDependencies<Policy> extends TenantCacheLimits {
   readonly lookUp: (tenantId: string) => unknown;
   /** @throws {ToolError} for a value that is not a policy */
   readonly parse: (options: unknown) => Policy;
@@ -86,21 +86,21 @@ class Lookup<Policy> implements PendingPolicy<Policy> {
 
 /** Caches policies. Disposing it ends pending look-ups. */
 export class PolicyCache<Policy extends object> implements Disposable {
-  readonly #parts: PolicyCacheParts<Policy>;
+  readonly #dependencies: PolicyCacheDependencies<Policy>;
   /** In the order of their answers, which is the order of their expiry. */
   readonly #known = new Map<string, CachedPolicy<Policy>>();
   readonly #pending = new Map<string, Lookup<Policy>>();
   readonly #failures = new Map<string, Failures>();
   readonly #closed = new AbortController();
 
-  constructor(parts: PolicyCacheParts<Policy>) {
-    this.#parts = parts;
+  constructor(dependencies: PolicyCacheDependencies<Policy>) {
+    this.#dependencies = dependencies;
     // Each pending look-up adds a listener.
     setMaxListeners(0, this.#closed.signal);
   }
 
   get ttlMs(): number {
-    return this.#parts.ttlMs;
+    return this.#dependencies.ttlMs;
   }
 
   /**
@@ -118,19 +118,21 @@ export class PolicyCache<Policy extends object> implements Disposable {
     if (pending !== undefined) return pending;
     const failures = this.#failures.get(tenantId);
     if (failures !== undefined && failures.until > performance.now()) throw failures.last;
-    const { lookUp, timeoutMs } = this.#parts;
+    const { lookUp, timeoutMs } = this.#dependencies;
     const outcome = runCallback(() => lookUp(tenantId), { timeoutMs, signal: this.#closed.signal });
     if (outcome instanceof Promise) return this.#share(tenantId, outcome);
     return parseNow(this.#answerOf(outcome));
   }
 
   #share(tenantId: string, outcome: Promise<CallbackOutcome>): PendingPolicy<Policy> {
-    const answer = outcome.then((settled) => this.#parts.parse(this.#answerOf(settled)));
+    const answer = outcome.then((settled) => this.#dependencies.parse(this.#answerOf(settled)));
     answer.then(
       (policy) => this.#settled(tenantId, lookup, policy),
       (error: ToolError) => this.#failed(tenantId, lookup, error),
     );
-    const lookup: Lookup<Policy> = new Lookup(answer, (error) => notifySafely(this.#parts.onError, error as ToolError));
+    const lookup: Lookup<Policy> = new Lookup(answer, (error) =>
+      notifySafely(this.#dependencies.onError, error as ToolError),
+    );
     this.#pending.set(tenantId, lookup);
     return lookup;
   }
@@ -140,7 +142,7 @@ export class PolicyCache<Policy extends object> implements Disposable {
     if ("answer" in outcome) return outcome.answer;
     const { failed, cause } = outcome;
     if (failed === "timed out") {
-      const { timeoutMs } = this.#parts;
+      const { timeoutMs } = this.#dependencies;
       throw noPolicy(new Error(`options.tenants() did not answer within ${timeoutMs} ms (tenantCache.timeoutMs)`));
     }
     throw noPolicy(cause);
@@ -151,7 +153,7 @@ export class PolicyCache<Policy extends object> implements Disposable {
     if (this.#pending.get(tenantId) !== lookup) return;
     this.#pending.delete(tenantId);
     this.#failures.delete(tenantId);
-    const { ttlMs, max } = this.#parts;
+    const { ttlMs, max } = this.#dependencies;
     if (ttlMs > 0) setBounded(this.#known, tenantId, { policy, until: performance.now() + ttlMs }, max);
   }
 
@@ -160,7 +162,7 @@ export class PolicyCache<Policy extends object> implements Disposable {
     this.#pending.delete(tenantId);
     const count = (this.#failures.get(tenantId)?.count ?? 0) + 1;
     const until = count < FAILURES_BEFORE_PAUSE ? 0 : performance.now() + PAUSE_MS;
-    setBounded(this.#failures, tenantId, { count, last, until }, this.#parts.max);
+    setBounded(this.#failures, tenantId, { count, last, until }, this.#dependencies.max);
   }
 
   /** Removes a tenant from the cache. The answer of a pending look-up is not cached. */

@@ -25,7 +25,7 @@ export interface AddedTool {
   readonly isBuiltin: boolean;
 }
 
-export interface TenantExportParts {
+export interface TenantExportDependencies {
   readonly tenantId: string;
   readonly policy: TenantPolicy;
   readonly tools: readonly RegisteredTool[];
@@ -42,7 +42,7 @@ export interface TenantExportParts {
 const line = (value: unknown): string => `${JSON.stringify(value)}\n`;
 
 /** The policy as it is configured. For a secret it has the hosts, never the value; for a function only that it exists. */
-function toPolicyLine({ tenantId, policy }: TenantExportParts): string {
+function toPolicyLine({ tenantId, policy }: TenantExportDependencies): string {
   const { configuredLimits, weight, coarseTime, pools, egress, secrets, quota } = policy;
   const { resolve, ...rules } = egress;
   return line({
@@ -140,10 +140,10 @@ export function checkExportable(store: KvStore): void {
 }
 
 /** Yields the lines of an export. Tools and sessions are those at its start; runs and values are read when their lines are requested. */
-export async function* tenantLines(parts: TenantExportParts): AsyncGenerator<string, void> {
-  const { tools, sessions, store, runStores, tenantId, addedTool, work, closing } = parts;
+export async function* tenantLines(dependencies: TenantExportDependencies): AsyncGenerator<string, void> {
+  const { tools, sessions, store, runStores, tenantId, addedTool, work, closing } = dependencies;
   const counts = { tools: tools.length, sessions: sessions.length, runs: 0, values: 0, valueBytes: 0 };
-  yield toPolicyLine(parts);
+  yield toPolicyLine(dependencies);
   for (const tool of tools) {
     work.check();
     yield toToolLine(tool, addedTool(tool));

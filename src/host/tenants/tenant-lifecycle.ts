@@ -61,7 +61,7 @@ const SuspendSchema = strictObject({ calls: z.enum(["finish", "cancel"]).default
 /** Timeout in ms. Long, because a store may have to copy its file. */
 const STORE_TIMEOUT_MS = 300_000;
 
-export interface TenantLifecycleParts {
+export interface TenantLifecycleDependencies {
   readonly router: ToolRouter;
   readonly sessionRouter: ToolRouter;
   /** Routers of other lists of tools, such as those of code modes, each with a function that drops what its list keeps of a tenant. */
@@ -86,17 +86,17 @@ export interface TenantLifecycleParts {
 }
 
 export class TenantLifecycle {
-  readonly #parts: TenantLifecycleParts;
+  readonly #dependencies: TenantLifecycleDependencies;
   readonly #deletions = new Map<string, Promise<TenantDeletion>>();
 
-  constructor(parts: TenantLifecycleParts) {
-    this.#parts = parts;
+  constructor(dependencies: TenantLifecycleDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** @throws {ToolError} PARAM_INVALID, TOOL_UNAVAILABLE while the tenant is being deleted, as a rejection */
   async suspend(tenantId: string, options: unknown = {}): Promise<number> {
     const { calls } = parseOptions(SuspendSchema, options, "options");
-    const { tenantStates } = this.#parts.router;
+    const { tenantStates } = this.#dependencies.router;
     tenantStates.checkAdding(tenantId);
     tenantStates.set(tenantId, "suspended");
     if (calls === "finish") return 0;
@@ -105,7 +105,7 @@ export class TenantLifecycle {
 
   /** @throws {ToolError} TOOL_UNAVAILABLE while the tenant is being deleted */
   resume(tenantId: string): boolean {
-    const { tenantStates } = this.#parts.router;
+    const { tenantStates } = this.#dependencies.router;
     const state = tenantStates.stateOf(tenantId);
     if (state === "deleting") tenantStates.checkAdding(tenantId);
     tenantStates.set(tenantId, undefined);
@@ -121,7 +121,7 @@ export class TenantLifecycle {
   }
 
   async #delete(tenantId: string): Promise<TenantDeletion> {
-    const { store, router } = this.#parts;
+    const { store, router } = this.#dependencies;
     // Checked before anything is removed, because a partial deletion would look complete.
     if (typeof store.deleteTenant !== "function") {
       const missing =
@@ -140,7 +140,7 @@ export class TenantLifecycle {
   }
 
   async #removeAll(tenantId: string): Promise<TenantDeletion> {
-    const { router, sessionRouter, sessions, mcp, pool, cache, bundler, work, invoker, placement } = this.#parts;
+    const { router, sessionRouter, sessions, mcp, pool, cache, bundler, work, invoker, placement } = this.#dependencies;
     const ending = this.#endCalls(tenantId, "deleted");
     const closed = await sessions.closeAll(tenantId);
     const calls = await ending;
@@ -154,9 +154,9 @@ export class TenantLifecycle {
       if (router.registry.remove(definition.name, owner)) executor.retire?.();
     }
     router.tenants.invalidate(tenantId);
-    for (const drop of this.#parts.sideLists.values()) drop(tenantId);
+    for (const drop of this.#dependencies.sideLists.values()) drop(tenantId);
     const healthRecords = router.forgetHealth(tenantId) + sessionRouter.forgetHealth(tenantId);
-    const workers = pool.endOwner(this.#parts.ownerOf(tenantId), placement === "shared");
+    const workers = pool.endOwner(this.#dependencies.ownerOf(tenantId), placement === "shared");
     pool.deleteTenant?.(tenantId);
     const runs = await this.#deleteRuns(tenantId);
     const values = await this.#deleteValues(tenantId);
@@ -171,12 +171,12 @@ export class TenantLifecycle {
   }
 
   #toolsOf(tenantId: string): readonly RegisteredTool[] {
-    const { router, isOwnGlobal } = this.#parts;
+    const { router, isOwnGlobal } = this.#dependencies;
     return router.registry.list(tenantId).filter((tool) => tool.tenantId === tenantId || isOwnGlobal(tool));
   }
 
   async #endCalls(tenantId: string, how: "suspended" | "deleted"): Promise<number> {
-    const { router, sessionRouter, sideLists } = this.#parts;
+    const { router, sessionRouter, sideLists } = this.#dependencies;
     const message = `The call was cancelled because its tenant was ${how}`;
     const reason = new ToolError("CANCELLED", message, { details: { reason: `tenant_${how}` } });
     const routers = [router, sessionRouter, ...sideLists.keys()];
@@ -186,14 +186,14 @@ export class TenantLifecycle {
 
   async #deleteRuns(tenantId: string): Promise<number> {
     try {
-      return await this.#parts.runStores.deleteTenant(tenantId, this.#parts.closing);
+      return await this.#dependencies.runStores.deleteTenant(tenantId, this.#dependencies.closing);
     } catch (cause) {
       throw incomplete("a store of durable runs failed", cause);
     }
   }
 
   async #deleteValues(tenantId: string): Promise<KvDeletion> {
-    const { store, kvPending, closing: signal } = this.#parts;
+    const { store, kvPending, closing: signal } = this.#dependencies;
     const bounds = { timeoutMs: STORE_TIMEOUT_MS, signal };
     // A cancelled call has its result before the store has finished the call's writes.
     const settled = await runCallback(() => kvPending.settled(tenantId), bounds);

@@ -55,7 +55,7 @@ export interface Decision {
   readonly decidedBy: string;
 }
 
-export interface ApprovalServiceParts {
+export interface ApprovalServiceDependencies {
   readonly database: OpenDatabase;
   readonly glovebox: Glovebox;
   /** Called when a call may have been added to the queue. */
@@ -85,19 +85,19 @@ const expiredError = (row: CallRow, approvalId: string): ToolError =>
   });
 
 export class ApprovalService implements AsyncDisposable {
-  readonly #parts: ApprovalServiceParts;
+  readonly #dependencies: ApprovalServiceDependencies;
   #timer: NodeJS.Timeout | undefined;
   #expiring: Promise<void> | undefined;
 
-  constructor(parts: ApprovalServiceParts) {
-    this.#parts = parts;
+  constructor(dependencies: ApprovalServiceDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Starts the timer that ends calls without a decision once they expire. */
   start(): void {
     this.#timer = setInterval(() => {
-      this.#expiring ??= this.expire(this.#parts.database.clock.now())
-        .catch(this.#parts.onError)
+      this.#expiring ??= this.expire(this.#dependencies.database.clock.now())
+        .catch(this.#dependencies.onError)
         .finally(() => {
           this.#expiring = undefined;
         });
@@ -128,7 +128,7 @@ export class ApprovalService implements AsyncDisposable {
     },
   ): Admission {
     const unchanged: Admission = given.toolVersion === undefined ? {} : { toolVersion: given.toolVersion };
-    const tool = this.#parts.glovebox.router.registry.get(toolName, tenant.id);
+    const tool = this.#dependencies.glovebox.router.registry.get(toolName, tenant.id);
     // A call of an unknown tool fails by itself.
     if (tool === undefined) return unchanged;
     const because = mayWait(tenant.policy, tool);
@@ -151,7 +151,7 @@ export class ApprovalService implements AsyncDisposable {
     { because, version, toolDigest }: NeededApproval,
     origin: ApprovalRow["origin"],
   ): ApprovalRow {
-    const now = this.#parts.database.clock.now();
+    const now = this.#dependencies.database.clock.now();
     return {
       ...{ id: createId("approval", now), tenant_id: tenant.id, call_id: call.id, state: "pending", because, origin },
       ...{ tool_name: call.tool_name, tool_version: Number(version), tool_digest: toolDigest },
@@ -167,7 +167,7 @@ export class ApprovalService implements AsyncDisposable {
     approval: ApprovalRow,
     store: (transaction: Db) => Promise<CallRow | boolean | undefined>,
   ): Promise<CallRow | boolean | undefined> {
-    const { database } = this.#parts;
+    const { database } = this.#dependencies;
     // Exclusively, so that concurrent requests cannot exceed the limit.
     return await changeExclusively(database, async (transaction) => {
       if ((await countPending(transaction, call.tenant_id)) >= MAX_PENDING) {
@@ -235,7 +235,7 @@ export class ApprovalService implements AsyncDisposable {
    * @throws {ToolError} APPROVAL_REQUIRED if there is no approval for exactly this call
    */
   async pinsOf(call: CallRow): Promise<{ readonly toolVersion: string; readonly toolDigest: string }> {
-    const { db } = this.#parts.database;
+    const { db } = this.#dependencies.database;
     const found = await findApproval(db, call.tenant_id, call.approval_id ?? "");
     const isValid =
       found?.state === "approved" && found.call_id === call.id && found.input_sha256 === sha256Of(call.input ?? "");
@@ -252,13 +252,13 @@ export class ApprovalService implements AsyncDisposable {
    * @throws {ApprovalConflict} if it was decided before, or has expired
    */
   async decide(tenant: TenantRecord, id: string, decision: Decision): Promise<ApprovalOfCall | undefined> {
-    const { database, onReleased } = this.#parts;
+    const { database, onReleased } = this.#dependencies;
     const { isApproved, reason, actor, decidedBy } = decision;
     const decided = await changeExclusively(database, async (transaction) => {
       const found = await findWithCall(transaction, tenant.id, id);
       if (found === undefined) return undefined;
       const { approval, call } = found;
-      const now = this.#parts.database.clock.now();
+      const now = this.#dependencies.database.clock.now();
       if (approval.state === "pending" && approval.expires_at <= now)
         throw new ApprovalConflict("The time to decide about this call is over");
       if (isApproved && (await isKeyRevoked(transaction, approval.requested_by)))
@@ -280,7 +280,7 @@ export class ApprovalService implements AsyncDisposable {
 
   /** Ends the calls whose approvals are overdue. @param now ms since 1970 */
   async expire(now: number): Promise<void> {
-    const { database } = this.#parts;
+    const { database } = this.#dependencies;
     for (const { tenant_id, id } of await findOverdue(database.db, now)) {
       await changeExclusively(database, async (transaction) => {
         const tenant = await findTenant(transaction, tenant_id);

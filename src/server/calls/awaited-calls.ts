@@ -18,7 +18,7 @@ const MCP_WAIT_MS = 50_000;
 const PROGRESS_MS = 10_000;
 const NEVER = new AbortController().signal;
 
-export interface AwaitedCallsParts {
+export interface AwaitedCallsDependencies {
   readonly database: OpenDatabase;
   readonly watched: Pick<WatchedCalls, "lines">;
   readonly cancel: (tenant: TenantRecord, id: string) => Promise<unknown>;
@@ -26,12 +26,12 @@ export interface AwaitedCallsParts {
 }
 
 export class AwaitedCalls {
-  readonly #parts: AwaitedCallsParts;
+  readonly #dependencies: AwaitedCallsDependencies;
   /** Receive the results of calls that ran in this process, by the ids of the calls. */
   readonly #waiters = new Map<string, Set<(result: ToolResult) => void>>();
 
-  constructor(parts: AwaitedCallsParts) {
-    this.#parts = parts;
+  constructor(dependencies: AwaitedCallsDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Passes the result of a call on to those who wait for it. */
@@ -41,7 +41,7 @@ export class AwaitedCalls {
 
   /** Waits until a call was decided about and has ended, but not longer than clients wait. */
   async awaitResult(call: CallRow, context: CallContext, { tenant }: CallCaller): Promise<ToolResult> {
-    const { db } = this.#parts.database;
+    const { db } = this.#dependencies.database;
     const approvalId = call.approval_id ?? "";
     const own = Promise.withResolvers<ToolResult>();
     const waiters = this.#waiters.get(call.id) ?? new Set();
@@ -51,7 +51,7 @@ export class AwaitedCalls {
     try {
       while (performance.now() - begun < MCP_WAIT_MS) {
         if (context.signal?.aborted === true) {
-          await this.#parts.cancel(tenant, call.id);
+          await this.#dependencies.cancel(tenant, call.id);
           break;
         }
         if (performance.now() - shownAt >= PROGRESS_MS) {
@@ -66,7 +66,7 @@ export class AwaitedCalls {
         await markDelivered(db, approvalId, Date.now());
         return ran ?? toToolResult(await withContents(db, row));
       }
-      return toFailedResult(call, pendingError(call.tool_name, approvalId, call.id), this.#parts.onError);
+      return toFailedResult(call, pendingError(call.tool_name, approvalId, call.id), this.#dependencies.onError);
     } finally {
       waiters.delete(own.resolve);
       if (waiters.size === 0) this.#waiters.delete(call.id);
@@ -79,7 +79,7 @@ export class AwaitedCalls {
     { tenant, signal }: CallCaller,
     push: (event: CallProgressEvent) => void,
   ): Promise<void> {
-    const { db } = this.#parts.database;
+    const { db } = this.#dependencies.database;
     push({ event: "approval", data: { approvalId: waiting.approval_id ?? "", callId: waiting.id } });
     let next = 0;
     while (signal?.aborted !== true) {
@@ -93,7 +93,7 @@ export class AwaitedCalls {
       }
       if (row.state === "running") {
         const key = { tenantId: tenant.id, callId: row.id };
-        for await (const { index, entry } of this.#parts.watched.lines(key, signal ?? NEVER, next)) {
+        for await (const { index, entry } of this.#dependencies.watched.lines(key, signal ?? NEVER, next)) {
           next = index + 1;
           push({ event: "log", data: entry });
         }

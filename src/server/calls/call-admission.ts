@@ -22,7 +22,7 @@ const MAX_NAMED = 20;
 
 type ApprovalOrigin = Parameters<ApprovalService["request"]>[3];
 
-export interface CallAdmissionParts {
+export interface CallAdmissionDependencies {
   readonly database: OpenDatabase;
   readonly glovebox: Glovebox;
   readonly tools: TenantTools;
@@ -39,10 +39,10 @@ export type Admitted =
   | { readonly home: SessionHome };
 
 export class CallAdmission {
-  readonly #parts: CallAdmissionParts;
+  readonly #dependencies: CallAdmissionDependencies;
 
-  constructor(parts: CallAdmissionParts) {
-    this.#parts = parts;
+  constructor(dependencies: CallAdmissionDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Registers the tool of a call, and decides which version runs and whether it waits. Never rejects because of the call itself. */
@@ -58,16 +58,16 @@ export class CallAdmission {
       checkActive(tenant);
       admission = await this.versionOf(row, tenant);
     } catch (thrown) {
-      return { failed: toFailedResult(row, thrown, this.#parts.onError) };
+      return { failed: toFailedResult(row, thrown, this.#dependencies.onError) };
     }
     const { needed } = admission;
     const { approvedBy } = request;
     if ((needed === undefined || approvedBy !== undefined) && row.mode !== "async") {
       try {
-        const home = await this.#parts.sessions.claim(row);
+        const home = await this.#dependencies.sessions.claim(row);
         if (home !== undefined) return { home };
       } catch (thrown) {
-        return { failed: toFailedResult(row, thrown, this.#parts.onError) };
+        return { failed: toFailedResult(row, thrown, this.#dependencies.onError) };
       }
     }
     if (needed === undefined) return admission;
@@ -76,14 +76,14 @@ export class CallAdmission {
       return { toolVersion: needed.version };
     }
     const stored: CallRow = { ...row, mode: "async", input: toInputText(request.input, request.toolName) };
-    const { call, isKnown } = await this.#parts.approvals.request(stored, tenant, needed, origin);
+    const { call, isKnown } = await this.#dependencies.approvals.request(stored, tenant, needed, origin);
     if (isKnown) {
       const known = origin === "mcp" ? call : checkSame(call, row);
-      return { waiting: await withContents(this.#parts.database.db, known) };
+      return { waiting: await withContents(this.#dependencies.database.db, known) };
     }
     if (approvedBy === undefined) return { waiting: call };
     const decision = { isApproved: true, reason: null, actor: approvedBy, decidedBy: caller.keyId };
-    const decided = await this.#parts.approvals.decide(tenant, call.approval_id ?? "", decision);
+    const decided = await this.#dependencies.approvals.decide(tenant, call.approval_id ?? "", decision);
     return { waiting: decided?.call ?? call };
   }
 
@@ -92,7 +92,7 @@ export class CallAdmission {
     row: Pick<CallRow, "tenant_id" | "tool_name" | "alias" | "tool_version" | "session_id">,
     tenant: TenantRecord,
   ): Promise<Admission> {
-    const { tools } = this.#parts;
+    const { tools } = this.#dependencies;
     await tools.ensureTool(tenant.id, tenant.revision, row.tool_name);
     const version = row.tool_version ?? undefined;
     // A version can be called by its number although nothing of its tool is released.
@@ -103,12 +103,12 @@ export class CallAdmission {
     const toolVersion = isFree
       ? undefined
       : await tools.choose(tenant.id, row.tool_name, { alias: row.alias, version, ...session });
-    return this.#parts.approvals.check(tenant, row.tool_name, { toolVersion, ...session });
+    return this.#dependencies.approvals.check(tenant, row.tool_name, { toolVersion, ...session });
   }
 
   /** Names the tools that can be called, as the Glovebox of this process knows only those that were called in it. */
   async #checkKnown(tenantId: string, toolName: string): Promise<void> {
-    const { glovebox, database } = this.#parts;
+    const { glovebox, database } = this.#dependencies;
     if (glovebox.router.registry.get(toolName, tenantId) !== undefined) return;
     const shown = toolName.slice(0, 128);
     const latest = await findLatest(database.db, { tenantId, toolName });
@@ -129,12 +129,12 @@ export class CallAdmission {
   /** Lets a claimed call wait if it needs an approval that it does not have. Returns whether it may run now. */
   async admitQueued(row: CallRow): Promise<boolean> {
     if (row.approval_id !== null) return true;
-    const { db } = this.#parts.database;
+    const { db } = this.#dependencies.database;
     const tenant = await findTenant(db, row.tenant_id);
     if (tenant?.state !== "active") return true;
     const { needed } = await this.versionOf(row, tenant);
     if (needed === undefined) return true;
-    await this.#parts.approvals.park(await withContents(db, row), tenant, needed);
+    await this.#dependencies.approvals.park(await withContents(db, row), tenant, needed);
     return false;
   }
 
@@ -143,10 +143,10 @@ export class CallAdmission {
     request: CallRequest,
     { tenant, keyId }: CallCaller,
   ): Promise<{ readonly waiting: CallRow } | undefined> {
-    await this.#parts.tools.ensureTool(tenant.id, tenant.revision, request.toolName).catch(() => {});
-    const tool = this.#parts.glovebox.router.registry.get(request.toolName, tenant.id);
+    await this.#dependencies.tools.ensureTool(tenant.id, tenant.revision, request.toolName).catch(() => {});
+    const tool = this.#dependencies.glovebox.router.registry.get(request.toolName, tenant.id);
     if (tool === undefined || mayWait(tenant.policy, tool) === undefined) return undefined;
-    const { db } = this.#parts.database;
+    const { db } = this.#dependencies.database;
     const inputSha256 = sha256Of(toInputText(request.input, request.toolName));
     const key = { tenantId: tenant.id, toolName: request.toolName, inputSha256, requestedBy: keyId };
     const found = await findUndelivered(db, key);
@@ -156,7 +156,7 @@ export class CallAdmission {
 
   /** Returns whether the tool of a call says that it may run twice. */
   async isIdempotent(row: CallRow): Promise<boolean> {
-    const { db } = this.#parts.database;
+    const { db } = this.#dependencies.database;
     const tenant = await findTenant(db, row.tenant_id);
     if (tenant === undefined) return false;
     if (row.tool_version !== null) {
@@ -164,13 +164,13 @@ export class CallAdmission {
       const version = await findVersion(db, { tenantId: tenant.id, toolName: row.tool_name }, row.tool_version);
       return version?.definition.annotations?.idempotentHint === true;
     }
-    await this.#parts.tools.ensureTool(tenant.id, tenant.revision, row.tool_name);
-    const tools = this.#parts.glovebox.router.getRegisteredTools({ tenantId: row.tenant_id });
+    await this.#dependencies.tools.ensureTool(tenant.id, tenant.revision, row.tool_name);
+    const tools = this.#dependencies.glovebox.router.getRegisteredTools({ tenantId: row.tenant_id });
     return tools.find(({ name }) => name === row.tool_name)?.annotations?.idempotentHint === true;
   }
   /** Records that the caller has approved its own call, which runs at once. */
   async #recordApproval(row: CallRow, request: CallRequest, needed: NeededApproval, actor: Actor): Promise<void> {
-    await changeExclusively(this.#parts.database, (transaction) =>
+    await changeExclusively(this.#dependencies.database, (transaction) =>
       appendAudit(transaction, {
         ...{ actor, tenantId: row.tenant_id, action: "approval.approved", target: row.id },
         details: {

@@ -7,7 +7,7 @@ import type { DatabaseKind } from "../database/column-types.ts";
 import { claimCalls, findExpired, type LeaseOptions, listWaitingTenants, renewLeases } from "../records/call-claims.ts";
 import type { CallRow } from "../records/calls.ts";
 import { recoverCall } from "./call-recovery.ts";
-import { ClaimedCalls, type ClaimedCallsParts } from "./claimed-calls.ts";
+import { ClaimedCalls, type ClaimedCallsDependencies } from "./claimed-calls.ts";
 import { DeliveredCalls } from "./delivered-calls.ts";
 import { divide } from "./fair-claims.ts";
 import type { WorkQueue } from "./work-queue.ts";
@@ -28,7 +28,7 @@ const MAX_TENANTS = 500;
 /** Time in ms in which several calls without a free slot are reported once. */
 const FULL_MS = 20;
 
-export interface CallQueueParts extends ClaimedCallsParts {
+export interface CallQueueDependencies extends ClaimedCallsDependencies {
   readonly kind: DatabaseKind;
   /** This server among those with the same database. It leaves calls to the others that have their session. Default: it is the only one. */
   readonly replicaId?: string | undefined;
@@ -47,7 +47,7 @@ interface RunningCall {
 }
 
 export class CallQueue implements AsyncDisposable {
-  readonly #parts: CallQueueParts;
+  readonly #dependencies: CallQueueDependencies;
   readonly #owner: string = randomUUID();
   readonly #now: () => number;
   readonly #claimed: ClaimedCalls;
@@ -64,10 +64,10 @@ export class CallQueue implements AsyncDisposable {
   #after = "";
   #isClosed = false;
 
-  constructor(parts: CallQueueParts) {
-    this.#parts = parts;
-    this.#now = parts.now ?? Date.now;
-    this.#claimed = new ClaimedCalls(parts, () => this.#isClosed);
+  constructor(dependencies: CallQueueDependencies) {
+    this.#dependencies = dependencies;
+    this.#now = dependencies.now ?? Date.now;
+    this.#claimed = new ClaimedCalls(dependencies, () => this.#isClosed);
   }
 
   #lease(): LeaseOptions {
@@ -76,7 +76,7 @@ export class CallQueue implements AsyncDisposable {
   }
 
   start(): void {
-    const { db, work } = this.#parts;
+    const { db, work } = this.#dependencies;
     let polls = 0;
     this.#polling = setInterval(() => {
       polls += 1;
@@ -98,7 +98,7 @@ export class CallQueue implements AsyncDisposable {
 
   /** Whether the work queue delivers the calls. */
   get #isDelivered(): boolean {
-    return this.#parts.work?.isHealthy === true;
+    return this.#dependencies.work?.isHealthy === true;
   }
 
   /** One at a time: a slow database must not collect them. */
@@ -111,7 +111,7 @@ export class CallQueue implements AsyncDisposable {
   /** Claims calls soon, or reports that no slot is free. Call it when calls were added. */
   notify(ids: readonly string[]): void {
     if (this.#isDelivered) {
-      this.#parts.work?.announce(ids);
+      this.#dependencies.work?.announce(ids);
       return;
     }
     this.claimSoon();
@@ -119,7 +119,7 @@ export class CallQueue implements AsyncDisposable {
     if (!this.#isClosed && hasFreeSlot) return;
     this.#reportingFull ??= setTimeout(() => {
       this.#reportingFull = undefined;
-      this.#parts.onFull?.();
+      this.#dependencies.onFull?.();
     }, FULL_MS);
   }
 
@@ -145,7 +145,7 @@ export class CallQueue implements AsyncDisposable {
   async drain(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#polling);
-    this.#parts.work?.stop();
+    this.#dependencies.work?.stop();
     await this.#recovering;
     await this.#claiming;
     await Promise.allSettled(this.#claims);
@@ -171,7 +171,7 @@ export class CallQueue implements AsyncDisposable {
     for (let hasWrapped = false; this.#running.size < MAX_RUNNING && !this.#isClosed; ) {
       const isStart = this.#after === "";
       const page = { now: this.#now(), after: this.#after, limit: MAX_TENANTS };
-      const { tenants, next } = await listWaitingTenants(this.#parts.db, page);
+      const { tenants, next } = await listWaitingTenants(this.#dependencies.db, page);
       this.#after = next;
       await this.#claimOf(new Set(tenants));
       if (hasWrapped || (isStart && next === "")) return;
@@ -181,7 +181,7 @@ export class CallQueue implements AsyncDisposable {
 
   /** Claims calls of tenants until no slot is free, none of them has calls, or each has its share. */
   async #claimOf(waiting: Set<string>): Promise<void> {
-    const { db, kind, replicaId } = this.#parts;
+    const { db, kind, replicaId } = this.#dependencies;
     while (!this.#isClosed) {
       const free = MAX_RUNNING - this.#running.size;
       const tenants = divide([...waiting], this.#counts(), { free, most: MOST_OF_TENANT });
@@ -199,7 +199,7 @@ export class CallQueue implements AsyncDisposable {
     deliveries: ReadonlyMap<string, WorkDelivery> = new Map(),
   ): Promise<ReadonlySet<string>> {
     if (this.#isClosed) return new Set();
-    const { db, kind } = this.#parts;
+    const { db, kind } = this.#dependencies;
     const claim = async (): Promise<ReadonlySet<string>> => {
       const rows = await claimCalls({ db, kind }, ids.length, { ...this.#lease(), ids });
       for (const row of rows) this.#begin(row, deliveries.get(row.id));
@@ -243,19 +243,19 @@ export class CallQueue implements AsyncDisposable {
     for (const { deliveries } of this.#running.values()) for (const delivery of deliveries) delivery.working();
     // Not those that this process has lost sight of, such as a claim whose answer did not arrive.
     const ids = [...this.#running.keys()];
-    for (const id of await renewLeases(this.#parts.db, ids, this.#lease())) this.cancel(id);
+    for (const id of await renewLeases(this.#dependencies.db, ids, this.#lease())) this.cancel(id);
   }
 
   /** Decides about calls whose process is gone. */
   async #recover(): Promise<void> {
-    for (const row of await findExpired(this.#parts.db, this.#now())) {
+    for (const row of await findExpired(this.#dependencies.db, this.#now())) {
       if (!this.#running.has(row.id)) await this.#safely(async () => void (await this.#recoverOne(row)));
     }
   }
 
   /** Returns whether the call is in the queue again. */
   async #recoverOne(row: CallRow): Promise<boolean> {
-    const { db, isIdempotent } = this.#parts;
+    const { db, isIdempotent } = this.#dependencies;
     const isQueued = await recoverCall({ db, isIdempotent, now: this.#now }, row);
     if (isQueued) this.notify([row.id]);
     return isQueued;
@@ -265,7 +265,7 @@ export class CallQueue implements AsyncDisposable {
     try {
       await work();
     } catch (thrown) {
-      this.#parts.onError(thrown);
+      this.#dependencies.onError(thrown);
     }
   }
 }

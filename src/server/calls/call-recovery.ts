@@ -19,7 +19,7 @@ const lostError = {
   details: { reason: "server_ended" },
 } as const;
 
-export interface RecoveryParts {
+export interface RecoveryDependencies {
   readonly db: Db;
   readonly isIdempotent: (row: CallRow) => Promise<boolean>;
   /** Milliseconds since 1970. */
@@ -27,7 +27,7 @@ export interface RecoveryParts {
 }
 
 /** Puts a call whose lease has expired back into the queue, or ends it. Returns whether it is in the queue again. */
-export async function recoverCall({ db, isIdempotent, now }: RecoveryParts, row: CallRow): Promise<boolean> {
+export async function recoverCall({ db, isIdempotent, now }: RecoveryDependencies, row: CallRow): Promise<boolean> {
   const hasBegun = row.effects !== "none";
   // The client of a synchronous call is gone, and its input is not stored.
   const mayRepeat = row.mode === "async" && row.cancel_requested === 0 && (!hasBegun || (await isIdempotent(row)));

@@ -36,7 +36,7 @@ import { StartingCalls } from "./starting-calls.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
 /** What running calls needs. */
-export interface CallServiceParts {
+export interface CallServiceDependencies {
   readonly database: OpenDatabase;
   readonly glovebox: Glovebox;
   readonly tools: TenantTools;
@@ -54,7 +54,7 @@ export interface CallServiceParts {
   readonly onError: (error: unknown) => void;
 }
 
-export interface CallRunnerParts extends CallServiceParts {
+export interface JournaledCallRunnerDependencies extends CallServiceDependencies {
   readonly approvals: ApprovalService;
 }
 
@@ -79,15 +79,15 @@ function mayRepeat(result: ToolResult): boolean {
 }
 
 export class CallRunner {
-  readonly #parts: CallRunnerParts;
+  readonly #dependencies: JournaledCallRunnerDependencies;
   readonly journal: CallJournal;
   readonly live = new LiveCalls();
   readonly recordings = new CallRecordings();
   readonly starting = new StartingCalls();
 
-  constructor(parts: CallRunnerParts) {
-    this.#parts = parts;
-    this.journal = new CallJournal(parts.database.db, parts.onError);
+  constructor(dependencies: JournaledCallRunnerDependencies) {
+    this.#dependencies = dependencies;
+    this.journal = new CallJournal(dependencies.database.db, dependencies.onError);
   }
 
   /**
@@ -97,7 +97,7 @@ export class CallRunner {
   nestedCallsOf(tenant: TenantRecord, keyId: string, onNeeded?: NeededHandler): NestedCalls {
     return new NestedCalls(
       {
-        ...{ approvals: this.#parts.approvals, live: this.live, tools: this.#parts.tools },
+        ...{ approvals: this.#dependencies.approvals, live: this.live, tools: this.#dependencies.tools },
         onEnded: (row, input, result, owner) => this.#addNested(row, input, result, owner),
       },
       ...([tenant, keyId, onNeeded] as const),
@@ -105,11 +105,11 @@ export class CallRunner {
   }
 
   #addNested(row: CallRow, input: unknown, result: ToolResult, { policy }: TenantRecord): void {
-    const outcome = toOutcome(result, input, policy, this.#parts.database.clock.now());
+    const outcome = toOutcome(result, input, policy, this.#dependencies.database.clock.now());
     const ended = { ...row, ...outcome };
     const parts = toStoredParts(result, policy.retention.keepContent);
-    this.#parts.metrics.callEnded("nested", result.success ? "ok" : result.error.code, result.durationMs);
-    this.#parts.watch.observe(ended);
+    this.#dependencies.metrics.callEnded("nested", result.success ? "ok" : result.error.code, result.durationMs);
+    this.#dependencies.watch.observe(ended);
     void this.journal.add({ row: ended, parts });
   }
 
@@ -119,13 +119,13 @@ export class CallRunner {
     const call = { id: row.id, toolName: request.toolName, arguments: request.input ?? {} };
     try {
       return await this.#observe(row, caller, pins, (added) =>
-        this.#parts.glovebox.execute(call, {
+        this.#dependencies.glovebox.execute(call, {
           ...{ ...toContext(request, caller.tenant.id), ...added },
           ...(signal === undefined ? {} : { signal }),
         }),
       );
     } catch (thrown) {
-      return toFailedResult(row, thrown, this.#parts.onError);
+      return toFailedResult(row, thrown, this.#dependencies.onError);
     }
   }
 
@@ -135,7 +135,7 @@ export class CallRunner {
     { toolCall, context }: { readonly toolCall: ToolCall; readonly context: CallContext },
     caller: CallCaller,
     pins: Pins,
-    host: Pick<Glovebox, "execute"> = this.#parts.glovebox,
+    host: Pick<Glovebox, "execute"> = this.#dependencies.glovebox,
   ): Promise<ToolResult> {
     const tenantId = caller.tenant.id;
     const run = (added: CallContext): Promise<ToolResult> =>
@@ -155,7 +155,7 @@ export class CallRunner {
     const run = async (added: CallContext): Promise<ToolResult> => {
       const context = { ...toContext(request, caller.tenant.id), signal: caller.signal, ...added, onProgress };
       let result: ToolResult | undefined;
-      for await (const item of this.#parts.glovebox.stream(call, context) as AsyncIterable<StreamItem>) {
+      for await (const item of this.#dependencies.glovebox.stream(call, context) as AsyncIterable<StreamItem>) {
         if (item.type === "result") result = item;
         else onChunk(toJson(item.value));
       }
@@ -176,7 +176,7 @@ export class CallRunner {
     const live = this.live.begin(tenant.id, row.id);
     let slot: ClusterSlot | undefined;
     try {
-      slot = await this.#parts.slots.acquire(tenant, row.id, signal);
+      slot = await this.#dependencies.slots.acquire(tenant, row.id, signal);
       this.starting.started(row.id);
       return await run({
         ...this.recordings.contextOf(row, tenant),
@@ -192,7 +192,7 @@ export class CallRunner {
     } catch (thrown) {
       // It has no slot. What runs a call does not reject.
       if (slot !== undefined || !(thrown instanceof ToolError)) throw thrown;
-      return toFailedResult(row, thrown, this.#parts.onError);
+      return toFailedResult(row, thrown, this.#dependencies.onError);
     } finally {
       slot?.release();
       await this.live.end(row.id);
@@ -201,19 +201,19 @@ export class CallRunner {
 
   /** Stores the record of a call that has ended, and returns it as its caller sees it. */
   async ended(row: CallRow, request: CallRequest, { tenant }: CallCaller, result: ToolResult): Promise<WholeCall> {
-    const outcome = toOutcome(result, request.input, tenant.policy, this.#parts.database.clock.now());
+    const outcome = toOutcome(result, request.input, tenant.policy, this.#dependencies.database.clock.now());
     const version = outcome.tool_version ?? row.tool_version;
     const parts = toStoredParts(result, tenant.policy.retention.keepContent);
     const extras = { recording: this.recordings.take(row.id), parts };
     const content = row.content | bitsOf(extras);
     const ended: CallRow = { ...row, ...outcome, tool_version: version, content };
-    this.#parts.metrics.callEnded(row.mode, result.success ? "ok" : result.error.code, result.durationMs);
-    this.#parts.watch.observe(ended);
+    this.#dependencies.metrics.callEnded(row.mode, result.success ? "ok" : result.error.code, result.durationMs);
+    this.#dependencies.watch.observe(ended);
     // A call with an idempotency key has a row already.
     if (row.idempotency_key === null) await this.journal.add({ row: ended, ...extras });
     else {
       const stored = { ...outcome, tool_version: version, ...(mayRepeat(result) ? RELEASED_KEY : {}) };
-      await finishCall(this.#parts.database.db, row, stored, extras);
+      await finishCall(this.#dependencies.database.db, row, stored, extras);
     }
     // The caller receives what the tool returned; only the stored copy is redacted.
     return { ...ended, ...toShown(result, request) };

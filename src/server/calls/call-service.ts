@@ -27,7 +27,7 @@ import {
   tenantDeletedError,
   toFailedResult,
 } from "./call-results.ts";
-import { CallRunner, type CallServiceParts } from "./call-runner.ts";
+import { CallRunner, type CallServiceDependencies } from "./call-runner.ts";
 import { Cancellation } from "./cancellation.ts";
 import { wholeCall } from "./direct-call.ts";
 import { DirectCalls } from "./direct-calls.ts";
@@ -44,7 +44,7 @@ import { StreamedCalls } from "./streamed-calls.ts";
 import { WatchedCalls } from "./watched-calls.ts";
 
 export class CallService implements AsyncDisposable {
-  readonly #parts: CallServiceParts;
+  readonly #dependencies: CallServiceDependencies;
   readonly #queue: CallQueue;
   readonly #room: QueueRoom;
   readonly #runner: CallRunner;
@@ -60,56 +60,60 @@ export class CallService implements AsyncDisposable {
   readonly #added: Disposable;
   readonly approvals: ApprovalService;
 
-  constructor(parts: CallServiceParts) {
-    this.#parts = parts;
-    this.#room = new QueueRoom(parts.database.db);
+  constructor(dependencies: CallServiceDependencies) {
+    this.#dependencies = dependencies;
+    this.#room = new QueueRoom(dependencies.database.db);
     this.approvals = new ApprovalService({
-      ...{ database: parts.database, glovebox: parts.glovebox, onError: parts.onError },
+      ...{ database: dependencies.database, glovebox: dependencies.glovebox, onError: dependencies.onError },
       onReleased: (callId) => this.#queue.notify([callId]),
     });
-    this.#runner = new CallRunner({ ...parts, approvals: this.approvals });
-    this.#sessions = new SessionHomes(parts);
-    this.#admission = new CallAdmission({ ...parts, approvals: this.approvals, sessions: this.#sessions });
-    this.#watched = new WatchedCalls({ ...parts, db: parts.database.db, live: this.#runner.live });
+    this.#runner = new CallRunner({ ...dependencies, approvals: this.approvals });
+    this.#sessions = new SessionHomes(dependencies);
+    this.#admission = new CallAdmission({ ...dependencies, approvals: this.approvals, sessions: this.#sessions });
+    this.#watched = new WatchedCalls({ ...dependencies, db: dependencies.database.db, live: this.#runner.live });
     this.#awaited = new AwaitedCalls({
-      ...{ database: parts.database, watched: this.#watched, onError: parts.onError },
+      ...{ database: dependencies.database, watched: this.#watched, onError: dependencies.onError },
       cancel: (tenant, id) => this.cancel(tenant, id),
     });
-    this.#forwarded = new ForwardedCalls({ ...parts, lost: new LostCalls(parts) });
+    this.#forwarded = new ForwardedCalls({ ...dependencies, lost: new LostCalls(dependencies) });
     this.#direct = new DirectCalls({
-      ...{ database: parts.database, admission: this.#admission, runner: this.#runner },
-      ...{ forwarded: this.#forwarded, onError: parts.onError },
+      ...{ database: dependencies.database, admission: this.#admission, runner: this.#runner },
+      ...{ forwarded: this.#forwarded, onError: dependencies.onError },
     });
-    this.#received = new ReceivedCalls({ ...parts, direct: this.#direct, starting: this.#runner.starting });
+    this.#received = new ReceivedCalls({ ...dependencies, direct: this.#direct, starting: this.#runner.starting });
     this.#streamed = new StreamedCalls({
-      ...{ direct: this.#direct, awaited: this.#awaited, clock: parts.database.clock },
+      ...{ direct: this.#direct, awaited: this.#awaited, clock: dependencies.database.clock },
     });
     this.#queue = new CallQueue({
-      ...{ db: parts.database.db, kind: parts.database.kind, now: () => parts.database.clock.now() },
-      ...{ onError: parts.onError, work: parts.work },
+      ...{
+        db: dependencies.database.db,
+        kind: dependencies.database.kind,
+        now: () => dependencies.database.clock.now(),
+      },
+      ...{ onError: dependencies.onError, work: dependencies.work },
       // Only replicas that share a Postgres keep sessions at one of them.
-      ...(parts.database.kind === "postgres" ? { replicaId: parts.bus.replicaId } : {}),
+      ...(dependencies.database.kind === "postgres" ? { replicaId: dependencies.bus.replicaId } : {}),
       admit: (row) => this.#admission.admitQueued(row),
       run: (row, signal) => this.#runQueued(row, signal),
       toStored: async (row, result) => {
-        const tenant = await findTenant(parts.database.db, row.tenant_id);
+        const tenant = await findTenant(dependencies.database.db, row.tenant_id);
         const retention = tenant?.policy.retention ?? { callDays: 1, keepContent: false };
-        const { input } = await withContents(parts.database.db, row);
+        const { input } = await withContents(dependencies.database.db, row);
         return {
-          outcome: toOutcome(result, JSON.parse(input ?? "{}"), { retention }, parts.database.clock.now()),
+          outcome: toOutcome(result, JSON.parse(input ?? "{}"), { retention }, dependencies.database.clock.now()),
           parts: toStoredParts(result, retention.keepContent),
         };
       },
       isIdempotent: (row) => this.#admission.isIdempotent(row),
       takeRecording: (id) => this.#runner.recordings.take(id),
       // An idle replica runs them before it looks for calls by itself.
-      onFull: () => void parts.bus.publish({ type: "queue" }).catch(parts.onError),
+      onFull: () => void dependencies.bus.publish({ type: "queue" }).catch(dependencies.onError),
     });
     this.#cancellation = new Cancellation({
-      ...{ ...parts, queue: this.#queue, journal: this.#runner.journal },
+      ...{ ...dependencies, queue: this.#queue, journal: this.#runner.journal },
       forwarded: this.#forwarded,
     });
-    this.#added = parts.bus.subscribe("queue", () => this.#queue.claimSoon());
+    this.#added = dependencies.bus.subscribe("queue", () => this.#queue.claimSoon());
   }
 
   /** Chooses the version of a call, and decides whether it needs an approval. @throws {ToolError} TOOL_UNAVAILABLE */
@@ -139,7 +143,7 @@ export class CallService implements AsyncDisposable {
   }
 
   #keysOf({ tenant, keyId }: CallCaller): Parameters<typeof toNewRow>[1] {
-    return { tenantId: tenant.id, keyId, now: this.#parts.database.clock.now() };
+    return { tenantId: tenant.id, keyId, now: this.#dependencies.database.clock.now() };
   }
 
   /** Runs a call that came over MCP, and adds its record to the journal. Never rejects. */
@@ -166,7 +170,7 @@ export class CallService implements AsyncDisposable {
       await this.#runner.ended(row, request, caller, result);
       return result;
     } catch (thrown) {
-      return toFailedResult(row, thrown, this.#parts.onError);
+      return toFailedResult(row, thrown, this.#dependencies.onError);
     }
   }
 
@@ -193,7 +197,7 @@ export class CallService implements AsyncDisposable {
       await this.#runner.ended(row, request, caller, result);
       return result;
     } catch (thrown) {
-      return toFailedResult(row, thrown, this.#parts.onError);
+      return toFailedResult(row, thrown, this.#dependencies.onError);
     }
   }
 
@@ -229,7 +233,8 @@ export class CallService implements AsyncDisposable {
     const admitted = await this.#admission.admit(row, request, caller);
     if ("waiting" in admitted) return admitted.waiting;
     // A call that cannot run, such as one of an unknown tool, is queued too: its failure is its result.
-    const known = (await this.#room.take(caller.tenant, row)) ?? (await insertOnce(this.#parts.database.db, row));
+    const known =
+      (await this.#room.take(caller.tenant, row)) ?? (await insertOnce(this.#dependencies.database.db, row));
     if (known !== undefined) return checkSame(known, row);
     this.#queue.notify([row.id]);
     return row;
@@ -243,8 +248,8 @@ export class CallService implements AsyncDisposable {
   /** Returns the record of a call, also of one that has only just ended. */
   async find(tenantId: string, id: string): Promise<WholeCall | undefined> {
     await this.#runner.journal.flush();
-    const row = await findWritten(this.#parts.database, tenantId, id);
-    return row && (await wholeCall(this.#parts.database, row));
+    const row = await findWritten(this.#dependencies.database, tenantId, id);
+    return row && (await wholeCall(this.#dependencies.database, row));
   }
 
   /** Resolves when the records of all calls that have ended are stored. */
@@ -268,14 +273,14 @@ export class CallService implements AsyncDisposable {
   /** Returns the calls below a call of a client that have ended or wait for an approval, with their timelines. */
   async findNested(tenantId: string, rootId: string): Promise<readonly CallRow[]> {
     await this.#runner.journal.flush();
-    const { db } = this.#parts.database;
+    const { db } = this.#dependencies.database;
     return await withTimelines(db, await listNested(db, tenantId, rootId, LIMITS.nestedCalls.max));
   }
 
   /** Returns a call of a client and those below it, as far as they have rows. @param id of any call in the tree */
   async findTree(tenantId: string, id: string): Promise<readonly CallRow[]> {
     await this.#runner.journal.flush();
-    const { db } = this.#parts.database;
+    const { db } = this.#dependencies.database;
     const rootId = rootOf(id);
     const root = await findCall(db, tenantId, rootId);
     const nested = await listNested(db, tenantId, rootId, LIMITS.nestedCalls.max);
@@ -327,9 +332,9 @@ export class CallService implements AsyncDisposable {
 
   /** Runs a claimed call. Rejects if the database fails before the call begins. */
   async #runQueued(claimed: CallRow, signal: AbortSignal): Promise<ToolResult> {
-    const row = await withContents(this.#parts.database.db, claimed);
-    const tenant = await findTenant(this.#parts.database.db, row.tenant_id);
-    if (tenant === undefined) return toFailedResult(row, tenantDeletedError(), this.#parts.onError);
+    const row = await withContents(this.#dependencies.database.db, claimed);
+    const tenant = await findTenant(this.#dependencies.database.db, row.tenant_id);
+    if (tenant === undefined) return toFailedResult(row, tenantDeletedError(), this.#dependencies.onError);
     const request: CallRequest = {
       ...{ toolName: row.tool_name, input: JSON.parse(row.input ?? "{}"), alias: row.alias },
       ...(row.session_id === null ? {} : { sessionId: row.session_id }),
@@ -346,15 +351,15 @@ export class CallService implements AsyncDisposable {
     try {
       // The calls that it made are stored before its own end.
       if (result.calls !== undefined) await this.#runner.journal.flush();
-      this.#parts.metrics.callEnded(row.mode, result.success ? "ok" : result.error.code, result.durationMs);
-      this.#parts.watch.observe({
+      this.#dependencies.metrics.callEnded(row.mode, result.success ? "ok" : result.error.code, result.durationMs);
+      this.#dependencies.watch.observe({
         ...{ tenant_id: row.tenant_id, tool_name: row.tool_name, alias: row.alias },
         tool_version: result.toolVersion === undefined ? row.tool_version : Number(result.toolVersion),
         error: result.success ? null : JSON.stringify(result.error),
       });
       this.#awaited.settle(row.id, result);
     } catch (thrown) {
-      this.#parts.onError(thrown);
+      this.#dependencies.onError(thrown);
     }
   }
 
@@ -362,7 +367,7 @@ export class CallService implements AsyncDisposable {
     const { tenant } = caller;
     try {
       checkActive(tenant);
-      await checkKey(this.#parts.database.db, row);
+      await checkKey(this.#dependencies.database.db, row);
       const approved = row.approval_id === null ? undefined : await this.approvals.pinsOf(row);
       const { needed, ...admission } = await this.#admission.versionOf(row, tenant);
       // The policy may have changed since the call was admitted.
@@ -372,7 +377,7 @@ export class CallService implements AsyncDisposable {
       return await this.#runner.execute(row, request, caller, approved ?? admission);
     } catch (thrown) {
       if (!(thrown instanceof ToolError)) throw thrown;
-      return toFailedResult(row, thrown, this.#parts.onError);
+      return toFailedResult(row, thrown, this.#dependencies.onError);
     }
   }
 }

@@ -12,7 +12,7 @@ import type { ClusterSlots } from "./cluster-slots.ts";
 import type { ForwardedCalls } from "./forwarded-calls.ts";
 import { toStoredInput } from "./outcome.ts";
 
-export interface CancellationParts {
+export interface CancellationDependencies {
   readonly database: OpenDatabase;
   readonly glovebox: Glovebox;
   readonly bus: ReplicaBus;
@@ -24,12 +24,12 @@ export interface CancellationParts {
 }
 
 export class Cancellation implements Disposable {
-  readonly #parts: CancellationParts;
+  readonly #dependencies: CancellationDependencies;
   readonly #subscription: Disposable;
 
-  constructor(parts: CancellationParts) {
-    this.#parts = parts;
-    const { bus, requests, journal } = parts;
+  constructor(dependencies: CancellationDependencies) {
+    this.#dependencies = dependencies;
+    const { bus, requests, journal } = dependencies;
     this.#subscription = bus.subscribe("cancel", async ({ sender, message: { request, tenant, call } }) => {
       if (sender === bus.replicaId) return;
       const isDone = this.#cancelHere(tenant, call);
@@ -46,7 +46,7 @@ export class Cancellation implements Disposable {
     id: string,
   ): Promise<CallRow["state"] | undefined> {
     if (this.#cancelHere(tenantId, id)) return "running";
-    const { bus, database, requests } = this.#parts;
+    const { bus, database, requests } = this.#dependencies;
     const { db } = database;
     // The input of a call that has not run is stored as it is until the call has ended.
     const { keepContent } = policy.retention;
@@ -66,12 +66,12 @@ export class Cancellation implements Disposable {
 
   /** Cancels a call that runs in this process. */
   #cancelHere(tenantId: string, id: string): boolean {
-    const isRunning = this.#parts.glovebox.cancelCall(id, { tenantId });
+    const isRunning = this.#dependencies.glovebox.cancelCall(id, { tenantId });
     // One from the queue must not go back to it.
-    const isClaimed = this.#parts.queue.cancel(id, tenantId);
-    const isWaiting = this.#parts.slots.cancel(tenantId, id);
+    const isClaimed = this.#dependencies.queue.cancel(id, tenantId);
+    const isWaiting = this.#dependencies.slots.cancel(tenantId, id);
     // One that another replica runs is cancelled there.
-    const isForwarded = this.#parts.forwarded.cancel(tenantId, id);
+    const isForwarded = this.#dependencies.forwarded.cancel(tenantId, id);
     return isRunning || isClaimed || isWaiting || isForwarded;
   }
 }

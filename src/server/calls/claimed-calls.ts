@@ -14,7 +14,7 @@ const WRITE_MS = 10 * 60_000;
 const CLOSING_WRITE_MS = 5_000;
 const LONGEST_WRITE_DELAY_MS = 5_000;
 
-export interface ClaimedCallsParts {
+export interface ClaimedCallsDependencies {
   readonly db: Db;
   /** Returns whether a claimed call may run now. Otherwise it waits for something else, and its claim is over. */
   readonly admit?: (row: CallRow) => Promise<boolean>;
@@ -37,15 +37,15 @@ export interface ClaimedCallsParts {
 type Failure = Extract<ToolResult, { readonly success: false }>;
 
 export class ClaimedCalls {
-  readonly #parts: ClaimedCallsParts;
+  readonly #dependencies: ClaimedCallsDependencies;
   readonly #retries = new RetryTimes();
   readonly #now: () => number;
   readonly #isClosing: () => boolean;
 
   /** @param isClosing returns whether the server stops */
-  constructor(parts: ClaimedCallsParts, isClosing: () => boolean) {
-    this.#parts = parts;
-    this.#now = parts.now ?? Date.now;
+  constructor(dependencies: ClaimedCallsDependencies, isClosing: () => boolean) {
+    this.#dependencies = dependencies;
+    this.#now = dependencies.now ?? Date.now;
     this.#isClosing = isClosing;
   }
 
@@ -74,7 +74,7 @@ export class ClaimedCalls {
 
   /** Leaves a call of an idempotent tool to the next process. Returns false if it may not run again. */
   async #leave(row: CallRow, { toolVersion }: Failure): Promise<boolean> {
-    const { db, isIdempotent, takeRecording } = this.#parts;
+    const { db, isIdempotent, takeRecording } = this.#dependencies;
     const version = toolVersion === undefined ? row.tool_version : Number(toolVersion);
     if (row.attempts >= MAX_RUNS || !(await isIdempotent({ ...row, tool_version: version }))) return false;
     takeRecording?.(row.id);
@@ -83,7 +83,7 @@ export class ClaimedCalls {
 
   /** Runs a call. Returns undefined if it is not this queue's turn any more. */
   async #tryRun(row: CallRow & { readonly started_at: number }, signal: AbortSignal): Promise<ToolResult | undefined> {
-    const { db, admit, run, onError } = this.#parts;
+    const { db, admit, run, onError } = this.#dependencies;
     try {
       const isAdmitted = await admit?.(row).catch((thrown: unknown) => {
         // Running it fails for the same reason, which is its result then.
@@ -99,17 +99,17 @@ export class ClaimedCalls {
 
   /** Puts a call that could not begin back into the queue. Returns false if it ends instead. */
   async #putBack(row: CallRow, runAt: number): Promise<boolean> {
-    const { db, takeRecording } = this.#parts;
+    const { db, takeRecording } = this.#dependencies;
     takeRecording?.(row.id);
     if (await this.#write(() => putBackCall(db, row, runAt))) return true;
     // It was cancelled meanwhile, or is another process's by now, so that nothing is stored.
     const cancelled = new ToolError("CANCELLED", "The call was cancelled before it ran");
-    await this.#store(row, toFailedResult(row, cancelled, this.#parts.onError));
+    await this.#store(row, toFailedResult(row, cancelled, this.#dependencies.onError));
     return false;
   }
 
   async #store(row: CallRow, result: ToolResult): Promise<void> {
-    const { db, toStored, takeRecording } = this.#parts;
+    const { db, toStored, takeRecording } = this.#dependencies;
     const recording = takeRecording?.(row.id);
     await this.#write(async () => {
       const { outcome, parts } = await toStored(row, result);
@@ -125,7 +125,7 @@ export class ClaimedCalls {
         return await write();
       } catch (thrown) {
         if (performance.now() - begun > (this.#isClosing() ? CLOSING_WRITE_MS : WRITE_MS)) throw thrown;
-        this.#parts.onError(thrown);
+        this.#dependencies.onError(thrown);
         await sleep(delay);
       }
     }

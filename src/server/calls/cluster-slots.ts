@@ -46,7 +46,7 @@ interface TenantSlots {
   wantedUntil: number;
 }
 
-export interface ClusterSlotsParts {
+export interface ClusterSlotsDependencies {
   readonly database: OpenDatabase;
   readonly bus: ReplicaBus;
   /** Limits of every call of the server. */
@@ -56,7 +56,7 @@ export interface ClusterSlotsParts {
 
 type LimitedTenant = Pick<TenantRecord, "id" | "policy">;
 export class ClusterSlots implements AsyncDisposable {
-  readonly #parts: ClusterSlotsParts;
+  readonly #dependencies: ClusterSlotsDependencies;
   readonly #tenants = new Map<string, TenantSlots>();
   readonly #waiting = new Set<string>();
   readonly #subscription: Disposable;
@@ -67,9 +67,9 @@ export class ClusterSlots implements AsyncDisposable {
   #isClosed = false;
   #isDisposed = false;
 
-  constructor(parts: ClusterSlotsParts) {
-    this.#parts = parts;
-    const { bus, onError } = parts;
+  constructor(dependencies: ClusterSlotsDependencies) {
+    this.#dependencies = dependencies;
+    const { bus, onError } = dependencies;
     this.#background = new BackgroundWork(onError);
     this.#subscription = bus.subscribe("slots", ({ sender, message: { tenant, isFree } }) => {
       const found = this.#tenants.get(tenant);
@@ -88,7 +88,7 @@ export class ClusterSlots implements AsyncDisposable {
    * @throws {ToolError} OVERLOADED if too many calls of the tenant wait, or this one has waited too long; CANCELLED
    */
   async acquire(tenant: LimitedTenant, callId: string, signal?: AbortSignal): Promise<ClusterSlot> {
-    if (this.#parts.database.kind !== "postgres") return FREE;
+    if (this.#dependencies.database.kind !== "postgres") return FREE;
     if (this.#isClosed) throw unavailable("shutting_down", "The server is shutting down");
     const slots = this.#slotsOf(tenant);
     if (slots.waiting.size === 0 && slots.used < slots.held && !slots.isOver) return this.#use(tenant.id, slots);
@@ -159,13 +159,13 @@ export class ClusterSlots implements AsyncDisposable {
     this.#subscription[Symbol.dispose]();
     clearInterval(this.#timer);
     await this.#background.settled();
-    const { database, bus } = this.#parts;
+    const { database, bus } = this.#dependencies;
     if (this.#tenants.size === 0) return;
     await database.db
       .deleteFrom("concurrency_slots")
       .where("replica_id", "=", bus.replicaId)
       .execute()
-      .catch(this.#parts.onError);
+      .catch(this.#dependencies.onError);
   }
 
   #slotsOf(tenant: LimitedTenant): TenantSlots {
@@ -200,7 +200,7 @@ export class ClusterSlots implements AsyncDisposable {
   }
 
   #limitOf({ policy }: LimitedTenant, name: Limit): number {
-    const configured = [policy.limits?.[name], this.#parts.limits[name]].filter((value) => value !== undefined);
+    const configured = [policy.limits?.[name], this.#dependencies.limits[name]].filter((value) => value !== undefined);
     return configured.length === 0 ? LIMITS[name].default : Math.ceil(Math.min(...configured));
   }
 
@@ -237,7 +237,7 @@ export class ClusterSlots implements AsyncDisposable {
     if (this.#isClosed || slots.waiting.size === 0) return;
     slots.taking ??= this.#background
       .run(async () => {
-        const { database, bus } = this.#parts;
+        const { database, bus } = this.#dependencies;
         const { limit, used } = slots;
         const request = { tenantId, replicaId: bus.replicaId, limit, used, needed: used + slots.waiting.size };
         const { held, others, isOver } = await takeSlots(database.db, request);
@@ -267,7 +267,7 @@ export class ClusterSlots implements AsyncDisposable {
     slots.held = slots.used;
     slots.taking = this.#background
       .run(async () => {
-        const { database, bus } = this.#parts;
+        const { database, bus } = this.#dependencies;
         await giveSlotsBack(database.db, tenantId, bus.replicaId, slots.held);
         await bus.publish({ type: "slots", tenant: tenantId, isFree: true });
       })
@@ -282,7 +282,7 @@ export class ClusterSlots implements AsyncDisposable {
 
   /** Gives all slots of a tenant back. A call that comes meanwhile takes new ones afterwards. */
   #forget(tenantId: string, slots: TenantSlots): void {
-    const { database, bus } = this.#parts;
+    const { database, bus } = this.#dependencies;
     slots.held = 0;
     slots.taking = this.#background
       .run(() => giveSlotsBack(database.db, tenantId, bus.replicaId, 0))
@@ -294,7 +294,7 @@ export class ClusterSlots implements AsyncDisposable {
   }
 
   async #renew(): Promise<void> {
-    const { database, bus } = this.#parts;
+    const { database, bus } = this.#dependencies;
     const now = performance.now();
     for (const [tenantId, slots] of this.#tenants) {
       const isIdle = slots.used === 0 && slots.waiting.size === 0 && slots.taking === undefined;

@@ -9,7 +9,7 @@ const AGAIN_MS = 500;
 /** Longest time in ms between two looks at a call that another server runs. */
 const ELSEWHERE_MS = 15_000;
 
-export interface DeliveredCallsParts {
+export interface DeliveredCallsDependencies {
   readonly db: Db;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -25,10 +25,10 @@ export interface DeliveredCallsParts {
 }
 
 export class DeliveredCalls {
-  readonly #parts: DeliveredCallsParts;
+  readonly #dependencies: DeliveredCallsDependencies;
 
-  constructor(parts: DeliveredCallsParts) {
-    this.#parts = parts;
+  constructor(dependencies: DeliveredCallsDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Claims the calls that may run. Each message is acknowledged, kept with its call, or delivered again. */
@@ -36,12 +36,12 @@ export class DeliveredCalls {
     const open = new Map<string, WorkDelivery>();
     for (const delivery of deliveries) {
       if (open.has(delivery.id)) delivery.later(AGAIN_MS);
-      else if (!this.#parts.keep(delivery)) open.set(delivery.id, delivery);
+      else if (!this.#dependencies.keep(delivery)) open.set(delivery.id, delivery);
     }
     try {
       await this.#claim(open);
       if (open.size === 0) return;
-      const rows = await findCallsById(this.#parts.db, [...open.keys()]);
+      const rows = await findCallsById(this.#dependencies.db, [...open.keys()]);
       const byId = new Map(rows.map((row) => [row.id, row]));
       for (const [id, delivery] of open) {
         await this.#settle(delivery, byId.get(id));
@@ -56,17 +56,17 @@ export class DeliveredCalls {
   async #claim(open: Map<string, WorkDelivery>): Promise<void> {
     const ids = [...open.keys()];
     if (ids.length === 0) return;
-    for (const id of await this.#parts.claim(ids, open)) open.delete(id);
+    for (const id of await this.#dependencies.claim(ids, open)) open.delete(id);
   }
 
   async #settle(delivery: WorkDelivery, row: CallRow | undefined): Promise<void> {
-    const now = this.#parts.now();
+    const now = this.#dependencies.now();
     if (row?.state === "queued") delivery.later(Math.max(AGAIN_MS, (row.run_at ?? now) - now));
     else if (row?.state !== "running") delivery.ack();
     else {
       const leftMs = (row.lease_until ?? now) - now;
       if (leftMs > 0) delivery.later(Math.min(ELSEWHERE_MS, leftMs + AGAIN_MS));
-      else if (await this.#parts.recover(row)) delivery.later(0);
+      else if (await this.#dependencies.recover(row)) delivery.later(0);
       else delivery.ack();
     }
   }

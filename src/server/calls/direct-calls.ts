@@ -12,7 +12,7 @@ import type { ForwardedCalls } from "./forwarded-calls.ts";
 /** Time in ms after which a synchronous call has ended in any case: its longest timeout and a margin. */
 const LONGEST_CALL_MS = 330_000;
 
-export interface DirectCallsParts {
+export interface DirectCallsDependencies {
   readonly database: OpenDatabase;
   readonly admission: Pick<CallAdmission, "admit">;
   readonly runner: Pick<CallRunner, "execute" | "stream" | "ended" | "starting">;
@@ -22,10 +22,10 @@ export interface DirectCallsParts {
 }
 
 export class DirectCalls {
-  readonly #parts: DirectCallsParts;
+  readonly #dependencies: DirectCallsDependencies;
 
-  constructor(parts: DirectCallsParts) {
-    this.#parts = parts;
+  constructor(dependencies: DirectCallsDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /**
@@ -40,19 +40,19 @@ export class DirectCalls {
 
   /** Runs a call in this process. Does nothing if another replica has its session, and returns that one. */
   async runHere(call: DirectCall): Promise<DirectAnswer | { readonly home: SessionHome }> {
-    using _starting = this.#parts.runner.starting.add(call.row.id);
+    using _starting = this.#dependencies.runner.starting.add(call.row.id);
     if (call.sink === undefined) return await this.#begin(call);
     try {
       return await this.#begin(call);
     } catch (thrown) {
       // A stream has begun, so its failure is its result.
-      return { ended: await this.#end(call, toFailedResult(call.row, thrown, this.#parts.onError)) };
+      return { ended: await this.#end(call, toFailedResult(call.row, thrown, this.#dependencies.onError)) };
     }
   }
 
   async #begin(call: DirectCall): Promise<DirectAnswer | { readonly home: SessionHome }> {
     const { row, request, caller, sink } = call;
-    const { admission, runner } = this.#parts;
+    const { admission, runner } = this.#dependencies;
     const admitted = await admission.admit(row, request, caller);
     if ("waiting" in admitted || "home" in admitted) return admitted;
     const known = await this.#claimKey(row);
@@ -66,13 +66,13 @@ export class DirectCalls {
   }
 
   async #end({ row, request, caller }: DirectCall, result: ToolResult): Promise<WholeCall> {
-    return await this.#parts.runner.ended(row, request, caller, result);
+    return await this.#dependencies.runner.ended(row, request, caller, result);
   }
 
   /** Stores the row of a call with an idempotency key before it runs. Returns the call that has used the key before. */
   async #claimKey(row: CallRow): Promise<WholeCall | undefined> {
     if (row.idempotency_key === null) return undefined;
-    const { database } = this.#parts;
+    const { database } = this.#dependencies;
     // With a lease, so that a call whose server has died gets a final state.
     const leased = { ...row, lease_until: row.created_at + LONGEST_CALL_MS };
     const known = await insertOnce(database.db, leased);
@@ -81,7 +81,7 @@ export class DirectCalls {
 
   /** Passes a call on. Claims its session again as long as the home has run nothing of it: the home may be gone by now. */
   async #runElsewhere(call: DirectCall, home: SessionHome): Promise<DirectAnswer> {
-    using forwarding = this.#parts.forwarded.begin(call);
+    using forwarding = this.#dependencies.forwarded.begin(call);
     let next = home;
     for (;;) {
       const outcome = await forwarding.send(next);
@@ -97,6 +97,6 @@ export class DirectCalls {
     const { row } = call;
     const known = await this.#claimKey(row);
     if (known !== undefined) return { ended: known };
-    return { ended: await this.#end(call, toFailedResult(row, error, this.#parts.onError)) };
+    return { ended: await this.#end(call, toFailedResult(row, error, this.#dependencies.onError)) };
   }
 }

@@ -27,7 +27,7 @@ const RETRY_AFTER_MS = 1_000;
 /** The outcome of passing a call on: an answer, an error before anything of it has run, or nothing yet. */
 export type ForwardOutcome = DirectAnswer | { readonly error: ToolError } | "not sent";
 
-export interface ForwardedCallsParts {
+export interface ForwardedCallsDependencies {
   readonly database: OpenDatabase;
   readonly peers: Pick<PeerClient, "open">;
   readonly lost: LostCalls;
@@ -36,14 +36,14 @@ export interface ForwardedCallsParts {
 }
 
 export class ForwardedCalls implements AsyncDisposable {
-  readonly #parts: ForwardedCallsParts;
+  readonly #dependencies: ForwardedCallsDependencies;
   readonly #open = new Map<string, Forwarding>();
   /** Replicas that could not be reached, with the time until which they are not tried, by performance.now(). */
   readonly #unreachable = new Map<string, number>();
   #onIdle: (() => void) | undefined;
 
-  constructor(parts: ForwardedCallsParts) {
-    this.#parts = parts;
+  constructor(dependencies: ForwardedCallsDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Begins to pass a call on. Dispose it when the call has ended. */
@@ -52,7 +52,7 @@ export class ForwardedCalls implements AsyncDisposable {
     let ofTenant = 0;
     for (const { call: other } of this.#open.values()) if (other.row.tenant_id === tenantId) ofTenant += 1;
     const isFull = this.#open.size >= MAX_CALLS || ofTenant >= MAX_TENANT_CALLS;
-    const forwarding = new Forwarding(this.#parts, call, {
+    const forwarding = new Forwarding(this.#dependencies, call, {
       isFull,
       isUnreachable: (replicaId) => (this.#unreachable.get(replicaId) ?? 0) > performance.now(),
       onUnreachable: (replicaId) => this.#note(replicaId),
@@ -70,7 +70,7 @@ export class ForwardedCalls implements AsyncDisposable {
     for (const [id, until] of this.#unreachable) if (until < now) this.#unreachable.delete(id);
     this.#unreachable.set(replicaId, now + UNREACHABLE_MS);
     const why = "lives, and cannot be reached from here: calls of its sessions fail with session_elsewhere";
-    this.#parts.onError(new Error(`The replica ${replicaId} ${why}. Set replicaUrl, or let replicas connect`));
+    this.#dependencies.onError(new Error(`The replica ${replicaId} ${why}. Set replicaUrl, or let replicas connect`));
   }
 
   /** Cancels a call that no other replica has received yet. Returns false if there is none. */
@@ -94,7 +94,7 @@ export class ForwardedCalls implements AsyncDisposable {
   }
 }
 
-interface ForwardingParts {
+interface ForwardingDependencies {
   /** Whether too many calls are passed on. */
   readonly isFull: boolean;
   /** Returns whether a replica could not be reached just before. */
@@ -106,8 +106,8 @@ interface ForwardingParts {
 /** A call that is passed on. */
 export class Forwarding implements Disposable {
   readonly call: DirectCall;
-  readonly #parts: ForwardedCallsParts;
-  readonly #own: ForwardingParts;
+  readonly #dependencies: ForwardedCallsDependencies;
+  readonly #own: ForwardingDependencies;
   readonly #begun = performance.now();
   readonly #stop = new AbortController();
   readonly #signal: AbortSignal;
@@ -115,8 +115,8 @@ export class Forwarding implements Disposable {
   #isSent = false;
   #reason: string | undefined;
 
-  constructor(parts: ForwardedCallsParts, call: DirectCall, own: ForwardingParts) {
-    this.#parts = parts;
+  constructor(dependencies: ForwardedCallsDependencies, call: DirectCall, own: ForwardingDependencies) {
+    this.#dependencies = dependencies;
     this.call = call;
     this.#own = own;
     const { signal } = call.caller;
@@ -152,7 +152,7 @@ export class Forwarding implements Disposable {
     if (url === null || isUnreachable(replicaId)) return { error: elsewhere(row) };
     let opened: PeerExchange | DeclineReason;
     try {
-      opened = await this.#parts.peers.open({ replicaId, url }, this.#signal);
+      opened = await this.#dependencies.peers.open({ replicaId, url }, this.#signal);
     } catch (thrown) {
       if (!(thrown instanceof PeerUnreachable)) throw thrown;
       return await this.#later(replicaId);
@@ -172,7 +172,7 @@ export class Forwarding implements Disposable {
 
   async #follow(exchange: PeerExchange): Promise<ForwardOutcome> {
     const { row } = this.call;
-    const { lost, database } = this.#parts;
+    const { lost, database } = this.#dependencies;
     const last = await this.#last(exchange);
     if (last === undefined)
       return { ended: this.#signal.aborted ? lost.failed(this.call, this.#cancelled()) : await lost.settle(this.call) };
@@ -215,7 +215,7 @@ export class Forwarding implements Disposable {
     const { row, request } = this.call;
     const { toolName, version, alias, timeoutMs, idempotencyKey, approvedBy } = request;
     return {
-      ...{ type: "call", at: this.#parts.database.clock.now(), mode: row.mode === "stream" ? "stream" : "sync" },
+      ...{ type: "call", at: this.#dependencies.database.clock.now(), mode: row.mode === "stream" ? "stream" : "sync" },
       ...{ callId: row.id, tenantId: row.tenant_id, keyId: row.key_id, toolName, sessionId: row.session_id ?? "" },
       ...{ version, alias, timeoutMs, idempotencyKey, approvedBy },
     };

@@ -12,7 +12,7 @@ import { toOutcome } from "./outcome.ts";
 /** Delays in ms before each lookup of a record: a replica writes it shortly after the end of the call. */
 const RECHECKS_MS = [0, 50, 100, 200, 400, 800] as const;
 
-export interface LostCallsParts {
+export interface LostCallsDependencies {
   readonly database: OpenDatabase;
   readonly metrics: Pick<Metrics, "callEnded">;
   readonly onError: (error: unknown) => void;
@@ -26,15 +26,15 @@ const lostError = (): ToolError =>
   );
 
 export class LostCalls {
-  readonly #parts: LostCallsParts;
+  readonly #dependencies: LostCallsDependencies;
 
-  constructor(parts: LostCallsParts) {
-    this.#parts = parts;
+  constructor(dependencies: LostCallsDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Returns the record of a call whose replica stopped. Without one, stores that the call was lost. Never rejects. */
   async settle(call: DirectCall): Promise<WholeCall> {
-    const { database, metrics, onError } = this.#parts;
+    const { database, metrics, onError } = this.#dependencies;
     const { row } = call;
     try {
       const found = await this.#findEnded(row);
@@ -58,7 +58,7 @@ export class LostCalls {
     { row, request, caller }: DirectCall,
     error: ToolError,
   ): { readonly result: ToolResult; readonly outcome: CallOutcome } {
-    const { database, onError } = this.#parts;
+    const { database, onError } = this.#dependencies;
     const result = toFailedResult(row, error, onError);
     const outcome = toOutcome(result, request.input, caller.tenant.policy, database.clock.now());
     return { result, outcome: { ...outcome, effects: "possible", tool_version: row.tool_version } };
@@ -69,7 +69,7 @@ export class LostCalls {
     let found: CallRow | undefined;
     for (const ms of RECHECKS_MS) {
       await sleep(ms);
-      found = await findCall(this.#parts.database.db, tenantId, id);
+      found = await findCall(this.#dependencies.database.db, tenantId, id);
       if (found !== undefined && found.ended_at !== null) return found;
     }
     return found;
@@ -77,7 +77,7 @@ export class LostCalls {
 
   /** Stores that a call was lost. Returns the record if another one was stored in the meantime. @param found its row, which has not ended */
   async #store(call: DirectCall, found: CallRow | undefined): Promise<CallRow | undefined> {
-    const { db } = this.#parts.database;
+    const { db } = this.#dependencies.database;
     const { row } = call;
     const { outcome } = this.#end(call, lostError());
     if (found === undefined) return await insertEndedOnce(db, { row: { ...row, ...outcome } });

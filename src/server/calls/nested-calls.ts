@@ -9,7 +9,7 @@ import { checkToolName } from "./call-results.ts";
 import type { LiveCall, LiveCalls } from "./live-calls.ts";
 import { toNestedRow } from "./new-call.ts";
 
-export interface NestedCallsParts {
+export interface NestedCallsDependencies {
   readonly approvals: ApprovalService;
   readonly live: LiveCalls;
   /** Registers a tool before it is called by name. */
@@ -22,7 +22,7 @@ export type NeededHandler = (call: NestedCallStart, needed: NeededApproval) => P
 
 /** The calls below one call of a client. */
 export class NestedCalls {
-  readonly #parts: NestedCallsParts;
+  readonly #dependencies: NestedCallsDependencies;
   readonly #tenant: TenantRecord;
   readonly #keyId: string;
   readonly #onNeeded: NeededHandler | undefined;
@@ -31,8 +31,8 @@ export class NestedCalls {
   readonly observer: NestedCallObserver;
 
   /** @param onNeeded rejects a call that needs an approval, or lets it run. Default: the call waits as one of its own */
-  constructor(parts: NestedCallsParts, tenant: TenantRecord, keyId: string, onNeeded?: NeededHandler) {
-    this.#parts = parts;
+  constructor(dependencies: NestedCallsDependencies, tenant: TenantRecord, keyId: string, onNeeded?: NeededHandler) {
+    this.#dependencies = dependencies;
     this.#tenant = tenant;
     this.#keyId = keyId;
     this.#onNeeded = onNeeded;
@@ -47,16 +47,16 @@ export class NestedCalls {
   async #start(call: NestedCallStart): Promise<void> {
     const { id, revision } = this.#tenant;
     checkToolName(call.toolName);
-    await this.#parts.tools.ensureTool(id, revision, call.toolName);
-    const { needed } = this.#parts.approvals.check(this.#tenant, call.toolName, { isFixed: false });
+    await this.#dependencies.tools.ensureTool(id, revision, call.toolName);
+    const { needed } = this.#dependencies.approvals.check(this.#tenant, call.toolName, { isFixed: false });
     if (needed !== undefined && call.isApproved !== true) await (this.#onNeeded ?? this.#wait)(call, needed);
-    this.#running.set(call.callId, this.#parts.live.begin(id, call.callId));
+    this.#running.set(call.callId, this.#dependencies.live.begin(id, call.callId));
   }
 
   /** @throws {ToolError} APPROVAL_REQUIRED in any case */
   readonly #wait: NeededHandler = async (call, needed) => {
     const row = { ...this.#rowOf(call), input: toInputText(call.arguments, call.toolName) };
-    const { call: waiting } = await this.#parts.approvals.request(row, this.#tenant, needed, "nested");
+    const { call: waiting } = await this.#dependencies.approvals.request(row, this.#tenant, needed, "nested");
     throw pendingError(call.toolName, waiting.approval_id ?? "", waiting.id);
   };
 
@@ -66,7 +66,7 @@ export class NestedCalls {
 
   #end(call: NestedCallStart, result: ToolResult): void {
     this.#running.delete(call.callId);
-    void this.#parts.live.end(call.callId);
-    this.#parts.onEnded(this.#rowOf(call), call.arguments, result, this.#tenant);
+    void this.#dependencies.live.end(call.callId);
+    this.#dependencies.onEnded(this.#rowOf(call), call.arguments, result, this.#tenant);
   }
 }

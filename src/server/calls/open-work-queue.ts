@@ -8,7 +8,7 @@ import type { ReplicaBus } from "../replicas/bus.ts";
 import type { ClusterSlots } from "./cluster-slots.ts";
 import { WorkQueue } from "./work-queue.ts";
 
-export interface OpenWorkQueueParts {
+export interface OpenWorkQueueDependencies {
   readonly database: OpenDatabase;
   readonly bus: ReplicaBus;
   readonly glovebox: Pick<Glovebox, "fleet">;
@@ -22,7 +22,7 @@ export interface OpenWorkQueueParts {
  */
 export async function openWorkQueue(
   { natsUrl, natsCredentials: credentials, natsTlsCa: tlsCa, natsReplicas: replicas }: ServerConfig,
-  { database, bus, glovebox, slots, onError }: OpenWorkQueueParts,
+  { database, bus, glovebox, slots, onError }: OpenWorkQueueDependencies,
 ): Promise<WorkQueue | undefined> {
   if (natsUrl === undefined) return undefined;
   const { db, clock } = database;

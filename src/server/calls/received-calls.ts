@@ -13,7 +13,7 @@ import { toNewRow } from "./new-call.ts";
 import { toResult } from "./peer-answers.ts";
 import type { StartingCalls } from "./starting-calls.ts";
 
-export interface ReceivedCallsParts {
+export interface ReceivedCallsDependencies {
   readonly database: OpenDatabase;
   readonly direct: Pick<DirectCalls, "runHere">;
   readonly starting: Pick<StartingCalls, "add">;
@@ -23,10 +23,10 @@ export interface ReceivedCallsParts {
 }
 
 export class ReceivedCalls {
-  readonly #parts: ReceivedCallsParts;
+  readonly #dependencies: ReceivedCallsDependencies;
 
-  constructor(parts: ReceivedCallsParts) {
-    this.#parts = parts;
+  constructor(dependencies: ReceivedCallsDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Runs a call, and sends its events and what ends it. Never rejects. */
@@ -39,7 +39,7 @@ export class ReceivedCalls {
   }
 
   async #run({ message, input, signal, answer }: ReceivedCall): Promise<void> {
-    const { database, direct, starting, acceptsCalls } = this.#parts;
+    const { database, direct, starting, acceptsCalls } = this.#dependencies;
     const { tenantId, keyId } = message;
     if (!acceptsCalls()) return answer({ type: "declined", reason: "stopping" });
     using _starting = starting.add(message.callId);
@@ -64,7 +64,7 @@ export class ReceivedCalls {
   /** Checks a caller as it is now. A caller that is no key, such as a user, was checked by the other replica. */
   async #mayCall(keyId: string, tenantId: string): Promise<boolean> {
     if (!isKeyId(keyId)) return true;
-    const key = await findKeyById(this.#parts.database.db, keyId);
+    const key = await findKeyById(this.#dependencies.database.db, keyId);
     return key !== undefined && key.revokedAt === null && (key.tenantId === null || key.tenantId === tenantId);
   }
 
@@ -75,7 +75,7 @@ export class ReceivedCalls {
       answer({ type: "conflict", because, message: thrown.message });
       return;
     }
-    if (!(thrown instanceof ToolError)) this.#parts.onError(thrown);
+    if (!(thrown instanceof ToolError)) this.#dependencies.onError(thrown);
     const error = thrown instanceof ToolError ? thrown : new ToolError("INTERNAL", "The server failed");
     const { code, message, recoverable, details } = error;
     answer({

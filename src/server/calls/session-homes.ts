@@ -24,7 +24,7 @@ const SWEEP_MS = 60_000;
 /** How often a home that is gone when it is looked for is claimed again. */
 const MAX_CLAIMS = 5;
 
-export interface SessionHomesParts {
+export interface SessionHomesDependencies {
   readonly database: OpenDatabase;
   readonly bus: ReplicaBus;
   readonly tools: Pick<TenantTools, "hasSessions">;
@@ -44,14 +44,14 @@ const nameOf = ({ tenantId, toolName, sessionId }: SessionKey): string =>
 type SessionCall = Pick<CallRow, "tenant_id" | "tool_name" | "session_id">;
 
 export class SessionHomes implements Disposable {
-  readonly #parts: SessionHomesParts;
+  readonly #dependencies: SessionHomesDependencies;
   #sweeper: NodeJS.Timeout | undefined;
   #isReleased = false;
   /** Claims that wait for the database, by session. */
   readonly #claims = new Map<string, Promise<SessionClaim>>();
 
-  constructor(parts: SessionHomesParts) {
-    this.#parts = parts;
+  constructor(dependencies: SessionHomesDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /**
@@ -60,7 +60,7 @@ export class SessionHomes implements Disposable {
    * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "session_elsewhere"`) if the home changes all the time
    */
   async claim({ tenant_id, tool_name, session_id }: SessionCall): Promise<SessionHome | undefined> {
-    const { database, bus, tools } = this.#parts;
+    const { database, bus, tools } = this.#dependencies;
     if (database.kind !== "postgres" || session_id === null || !tools.hasSessions(tenant_id, tool_name))
       return undefined;
     const key = { tenantId: tenant_id, toolName: tool_name, sessionId: session_id };
@@ -85,7 +85,7 @@ export class SessionHomes implements Disposable {
     const name = nameOf(key);
     const claiming = this.#claims.get(name);
     if (claiming !== undefined) return claiming;
-    const { database, bus } = this.#parts;
+    const { database, bus } = this.#dependencies;
     const claim = async (): Promise<SessionClaim> => {
       try {
         const outcome = await claimSession(database.db, key, bus.replicaId, CLAIM_MS);
@@ -102,11 +102,11 @@ export class SessionHomes implements Disposable {
 
   /** Closes the isolate of a session that has another home, or had one since this replica was its home. */
   async #close({ tenantId, toolName, sessionId }: SessionKey): Promise<void> {
-    await this.#parts.glovebox.closeSession(sessionId, { tenantId, toolName });
+    await this.#dependencies.glovebox.closeSession(sessionId, { tenantId, toolName });
   }
 
   #sweepSoon(): void {
-    const { database, onError } = this.#parts;
+    const { database, onError } = this.#dependencies;
     this.#sweeper ??= setInterval(() => void deleteEndedSessions(database.db).catch(onError), SWEEP_MS).unref();
   }
 
@@ -121,7 +121,7 @@ export class SessionHomes implements Disposable {
   /** Lets other replicas start the sessions of this one anew, as it accepts no further calls of them. Never rejects. */
   async release(): Promise<void> {
     this.#isReleased = true;
-    const { database, bus, onError } = this.#parts;
+    const { database, bus, onError } = this.#dependencies;
     if (database.kind === "postgres") await releaseSessions(database.db, bus.replicaId).catch(onError);
   }
 

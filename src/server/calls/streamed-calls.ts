@@ -7,22 +7,22 @@ import type { StreamSink } from "./call-runner.ts";
 import type { DirectCalls } from "./direct-calls.ts";
 import { toNewRow } from "./new-call.ts";
 
-export interface StreamedCallsParts {
+export interface StreamedCallsDependencies {
   readonly direct: Pick<DirectCalls, "run">;
   readonly awaited: AwaitedCalls;
   readonly clock: Clock;
 }
 
 export class StreamedCalls {
-  readonly #parts: StreamedCallsParts;
+  readonly #dependencies: StreamedCallsDependencies;
 
-  constructor(parts: StreamedCallsParts) {
-    this.#parts = parts;
+  constructor(dependencies: StreamedCallsDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Runs a call and yields its events as they occur. A consumer that stops early cancels the call. */
   async *stream(request: CallRequest, caller: CallCaller): AsyncGenerator<CallProgressEvent, void> {
-    const now = this.#parts.clock.now();
+    const now = this.#dependencies.clock.now();
     const row = toNewRow(request, { tenantId: caller.tenant.id, keyId: caller.keyId, now }, "stream");
     const events: CallProgressEvent[] = [];
     let wake: (() => void) | undefined;
@@ -65,8 +65,8 @@ export class StreamedCalls {
     push: (event: CallProgressEvent) => void,
   ): Promise<void> {
     push({ event: "started", data: { id: row.id } });
-    const answer = await this.#parts.direct.run({ row, request, caller, sink: toSink(push) });
-    if ("waiting" in answer) return await this.#parts.awaited.stream(answer.waiting, caller, push);
+    const answer = await this.#dependencies.direct.run({ row, request, caller, sink: toSink(push) });
+    if ("waiting" in answer) return await this.#dependencies.awaited.stream(answer.waiting, caller, push);
     push({ event: "result", data: answer.ended });
   }
 }

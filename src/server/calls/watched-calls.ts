@@ -24,7 +24,7 @@ const KEPT_LENGTH = 4 * 1024 * 1024;
 const LINE_MS = 60_000;
 const SWEEP_MS = 15_000;
 
-export interface WatchedCallsParts {
+export interface WatchedCallsDependencies {
   readonly db: Db;
   readonly bus: ReplicaBus;
   readonly requests: ReplicaRequests;
@@ -37,16 +37,16 @@ interface Forwarding {
 }
 
 export class WatchedCalls implements AsyncDisposable {
-  readonly #parts: WatchedCallsParts;
+  readonly #dependencies: WatchedCallsDependencies;
   readonly #subscription: Disposable;
   readonly #forwarded = new WeakMap<LiveCall, Forwarding>();
   readonly #background: BackgroundWork;
   readonly #closing = new AbortController();
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor(parts: WatchedCallsParts) {
-    this.#parts = parts;
-    const { bus, requests, live, onError } = parts;
+  constructor(dependencies: WatchedCallsDependencies) {
+    this.#dependencies = dependencies;
+    const { bus, requests, live, onError } = dependencies;
     this.#background = new BackgroundWork(onError);
     this.#subscription = bus.subscribe("watch", async ({ sender, message: { request, tenant, call } }) => {
       if (sender === bus.replicaId) return;
@@ -58,7 +58,7 @@ export class WatchedCalls implements AsyncDisposable {
 
   /** Returns whether a call runs in any replica. */
   async isRunning(key: LiveKey): Promise<boolean> {
-    return this.#parts.live.find(key.tenantId, key.callId) !== undefined || (await this.#request(key));
+    return this.#dependencies.live.find(key.tenantId, key.callId) !== undefined || (await this.#request(key));
   }
 
   /**
@@ -66,7 +66,7 @@ export class WatchedCalls implements AsyncDisposable {
    * @param from number of the first line, unless it is no longer kept
    */
   async *lines(key: LiveKey, signal: AbortSignal, from = 0): AsyncGenerator<LiveLine, void> {
-    const own = this.#parts.live.find(key.tenantId, key.callId);
+    const own = this.#dependencies.live.find(key.tenantId, key.callId);
     if (own !== undefined) return yield* own.lines(signal, from);
     if (!(await this.#request(key))) return;
     let next = from;
@@ -75,7 +75,7 @@ export class WatchedCalls implements AsyncDisposable {
     while (!signal.aborted && !this.#closing.signal.aborted) {
       // Before its lines are read: they are written before it has ended.
       isOver ||= await this.#hasEnded(key);
-      const lines = await readLines(this.#parts.db, key, next);
+      const lines = await readLines(this.#dependencies.db, key, next);
       for (const line of lines) {
         yield line;
         next = line.index + 1;
@@ -99,11 +99,11 @@ export class WatchedCalls implements AsyncDisposable {
   /** Requests the lines of a call from the other replicas. Returns whether one of them runs it. */
   async #request({ tenantId, callId }: LiveKey): Promise<boolean> {
     const limits = { timeoutMs: ANSWER_MS, until: "one" } as const;
-    return (await this.#parts.requests.send({ type: "watch", tenant: tenantId, call: callId }, limits)).isDone;
+    return (await this.#dependencies.requests.send({ type: "watch", tenant: tenantId, call: callId }, limits)).isDone;
   }
 
   async #hasEnded({ tenantId, callId }: LiveKey): Promise<boolean> {
-    const row = await this.#parts.db
+    const row = await this.#dependencies.db
       .selectFrom("calls")
       .select("ended_at")
       .where("tenant_id", "=", tenantId)
@@ -120,7 +120,10 @@ export class WatchedCalls implements AsyncDisposable {
       known.until = until;
       return;
     }
-    this.#sweeper ??= setInterval(() => this.#background.run(() => deleteOldLines(this.#parts.db, LINE_MS)), SWEEP_MS);
+    this.#sweeper ??= setInterval(
+      () => this.#background.run(() => deleteOldLines(this.#dependencies.db, LINE_MS)),
+      SWEEP_MS,
+    );
     const forwarding = { until };
     this.#forwarded.set(call, forwarding);
     const running = this.#background.run(() => this.#write(call, key, forwarding));
@@ -148,7 +151,7 @@ export class WatchedCalls implements AsyncDisposable {
         length += line.text.length;
       }
       while (kept.length > KEPT_LINES || length > KEPT_LENGTH) length -= kept.shift()?.length ?? 0;
-      await storeLines(this.#parts.db, key, attempt, lines, kept[0]?.index ?? next);
+      await storeLines(this.#dependencies.db, key, attempt, lines, kept[0]?.index ?? next);
       await Promise.race([call.ended, pause(BATCH_MS, this.#closing.signal)]);
     }
   }

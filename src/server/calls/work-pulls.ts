@@ -18,7 +18,7 @@ const MAX_PULLS = 4;
 /** NATS answers a request at once if it has messages. One that is open for longer than this in ms shows that it has none. */
 const IDLE_MS = 1_000;
 
-export interface WorkPullsParts {
+export interface WorkPullsDependencies {
   readonly stream: WorkStream;
   readonly executors: () => readonly ExecutorInfo[];
   /** Returns whether a claimed call waits for a limit of its tenant. */
@@ -44,21 +44,21 @@ interface PoolWork {
 }
 
 export class WorkPulls {
-  readonly #parts: WorkPullsParts;
+  readonly #dependencies: WorkPullsDependencies;
   readonly #pools = new Map<string, PoolWork>();
   #arrived: WorkDelivery[] = [];
   #isPaused = false;
   #isStopped = false;
 
-  constructor(parts: WorkPullsParts) {
-    this.#parts = parts;
+  constructor(dependencies: WorkPullsDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Requests as many messages as there is room for. */
   fill(): void {
     if (this.#isStopped || this.#isPaused) return;
     const executors = new Map<string, ExecutorInfo[]>([[LOCAL_POOL, []]]);
-    for (const executor of this.#parts.executors()) {
+    for (const executor of this.#dependencies.executors()) {
       const others = executors.get(executor.pool);
       if (others === undefined) executors.set(executor.pool, [executor]);
       else others.push(executor);
@@ -97,7 +97,7 @@ export class WorkPulls {
       if (!executor.isDraining) slots += executor.slots;
       free += executor.free;
     }
-    for (const { id } of held) if (this.#parts.isWaiting(id)) waiting += 1;
+    for (const { id } of held) if (this.#dependencies.isWaiting(id)) waiting += 1;
     for (const work of this.#pools.values()) all += work.held.size;
     // A call that was received a moment ago may not have reached its executor, which then still announces the slot as free.
     const unused = slots - (held.size - Math.min(waiting, MAX_WAITING));
@@ -107,7 +107,7 @@ export class WorkPulls {
   #open(pool: string, work: PoolWork, shard: number, max: number): void {
     const pulls = work.shards[shard];
     if (pulls === undefined) return;
-    const pull = this.#parts.stream.pull(pool, shard, max, (delivery) => {
+    const pull = this.#dependencies.stream.pull(pool, shard, max, (delivery) => {
       open.left -= 1;
       this.#receive(work, delivery);
     });
@@ -117,7 +117,7 @@ export class WorkPulls {
       // One that was closed is not in the set.
       if (!pulls.delete(open) || this.#isStopped) return;
       if (thrown === undefined) this.fill();
-      else this.#parts.onFailed(thrown);
+      else this.#dependencies.onFailed(thrown);
     };
     pull.done.then(() => ended(), ended);
   }
@@ -141,7 +141,7 @@ export class WorkPulls {
   #deliver(): void {
     const arrived = this.#arrived;
     this.#arrived = [];
-    if (!this.#isStopped) this.#parts.onDeliveries(arrived);
+    if (!this.#isStopped) this.#dependencies.onDeliveries(arrived);
     else for (const delivery of arrived) delivery.later(0);
   }
 

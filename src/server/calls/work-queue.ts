@@ -27,7 +27,7 @@ const POOLS_MS = 5_000;
 const MAX_TENANTS = 10_000;
 const DEFAULT_POOLS = ["default"] as const;
 
-export interface WorkQueueParts {
+export interface WorkQueueDependencies {
   readonly stream: WorkStream;
   readonly db: Db;
   /** Milliseconds since 1970, the same in all processes with this database. */
@@ -52,7 +52,7 @@ interface Targeted {
 }
 
 export class WorkQueue implements AsyncDisposable {
-  readonly #parts: WorkQueueParts;
+  readonly #dependencies: WorkQueueDependencies;
   readonly #background: BackgroundWork;
   readonly #pulls: WorkPulls;
   readonly #pools = new Map<string, { readonly pools: readonly string[]; readonly readAt: number }>();
@@ -69,11 +69,11 @@ export class WorkQueue implements AsyncDisposable {
   #reopened = 0;
   #timers: readonly NodeJS.Timeout[] = [];
 
-  constructor(parts: WorkQueueParts) {
-    this.#parts = parts;
-    this.#background = new BackgroundWork(parts.onError);
+  constructor(dependencies: WorkQueueDependencies) {
+    this.#dependencies = dependencies;
+    this.#background = new BackgroundWork(dependencies.onError);
     this.#pulls = new WorkPulls({
-      ...{ stream: parts.stream, executors: parts.executors, isWaiting: parts.isWaiting },
+      ...{ stream: dependencies.stream, executors: dependencies.executors, isWaiting: dependencies.isWaiting },
       onDeliveries: (deliveries) => void this.#background.run(async () => await this.#receiver?.take(deliveries)),
       onFailed: (error) => this.#fail(error),
     });
@@ -97,7 +97,7 @@ export class WorkQueue implements AsyncDisposable {
   start(receiver: WorkReceiver): void {
     this.#receiver = receiver;
     const interrupted = (): void => this.#fail(new Error("The connection to NATS was interrupted"));
-    void this.#parts.stream.follow(interrupted).catch(this.#parts.onError);
+    void this.#dependencies.stream.follow(interrupted).catch(this.#dependencies.onError);
     this.#timers = [setInterval(() => this.fill(), FILL_MS), setInterval(() => this.#sweepSoon(), SWEEP_MS)];
     this.fill();
     this.#sweepSoon();
@@ -125,7 +125,7 @@ export class WorkQueue implements AsyncDisposable {
     await new Promise(setImmediate);
     const ids = [...this.#announced].slice(0, PAGE_SIZE);
     for (const id of ids) this.#announced.delete(id);
-    if (ids.length > 0) await this.#publish(await findQueued(this.#parts.db, { ids }));
+    if (ids.length > 0) await this.#publish(await findQueued(this.#dependencies.db, { ids }));
   }
 
   /** Publishes calls. Returns those that NATS did not add: it has them, or had them a short while ago. */
@@ -137,7 +137,7 @@ export class WorkQueue implements AsyncDisposable {
     try {
       for (let start = 0; start < targeted.length; start += MAX_PUBLISHING) {
         const batch = targeted.slice(start, start + MAX_PUBLISHING);
-        const added = await Promise.all(batch.map(({ call, pool }) => this.#parts.stream.publish(pool, call)));
+        const added = await Promise.all(batch.map(({ call, pool }) => this.#dependencies.stream.publish(pool, call)));
         known.push(...batch.filter((_, index) => added[index] === false));
       }
     } catch (thrown) {
@@ -154,14 +154,14 @@ export class WorkQueue implements AsyncDisposable {
     const [only = DEFAULT_POOLS[0], ...others] = pools;
     if (others.length === 0) return only;
     const free = new Map<string, number>();
-    for (const one of this.#parts.executors()) free.set(one.pool, (free.get(one.pool) ?? 0) + one.free);
+    for (const one of this.#dependencies.executors()) free.set(one.pool, (free.get(one.pool) ?? 0) + one.free);
     return pools.reduce((best, pool) => ((free.get(pool) ?? -1) > (free.get(best) ?? -1) ? pool : best));
   }
 
   async #poolsOf(tenantId: string): Promise<readonly string[]> {
     const known = this.#pools.get(tenantId);
     if (known !== undefined && performance.now() - known.readAt < POOLS_MS) return known.pools;
-    const tenant = await findTenant(this.#parts.db, tenantId);
+    const tenant = await findTenant(this.#dependencies.db, tenantId);
     const pools = tenant?.policy.pools ?? DEFAULT_POOLS;
     if (this.#pools.size >= MAX_TENANTS) this.#pools.clear();
     this.#pools.set(tenantId, { pools, readAt: performance.now() });
@@ -179,7 +179,7 @@ export class WorkQueue implements AsyncDisposable {
 
   /** Publishes a page of the calls that are overdue, and more of them as long as NATS has few. */
   async #sweep(): Promise<void> {
-    const { db, now } = this.#parts;
+    const { db, now } = this.#dependencies;
     const stuck: string[] = [];
     for (let isMore = true; isMore && this.#isHealthy && !this.#stopping.signal.aborted; ) {
       const dueBefore = now() - UNPUBLISHED_MS;
@@ -194,7 +194,7 @@ export class WorkQueue implements AsyncDisposable {
   }
 
   #stuckOf(known: readonly Targeted[]): readonly string[] {
-    const { now, stream } = this.#parts;
+    const { now, stream } = this.#dependencies;
     const dueBefore = now() - STUCK_MS;
     return known.flatMap(({ call: { id, tenantId, runAt }, pool }) =>
       runAt < dueBefore && this.#pulls.isIdle(pool, stream.shardOf(tenantId)) ? [id] : [],
@@ -202,7 +202,7 @@ export class WorkQueue implements AsyncDisposable {
   }
 
   async #readBacklog(): Promise<void> {
-    const { stream, isReporter } = this.#parts;
+    const { stream, isReporter } = this.#dependencies;
     this.#isReporter = await isReporter();
     try {
       const pools = (await stream.backlog()).filter(({ pool, queued }) => pool !== LOCAL_POOL && queued > 0);
@@ -217,7 +217,9 @@ export class WorkQueue implements AsyncDisposable {
   #fail(cause: unknown): void {
     if (!this.#isHealthy || this.#stopping.signal.aborted) return;
     this.#isHealthy = false;
-    this.#parts.onError(new Error("The work queue cannot be used. Queued calls come from the database", { cause }));
+    this.#dependencies.onError(
+      new Error("The work queue cannot be used. Queued calls come from the database", { cause }),
+    );
     this.#pulls.pause();
     void this.#background.run(() => this.#reopen());
   }
@@ -228,7 +230,7 @@ export class WorkQueue implements AsyncDisposable {
       await sleep(REOPEN_MS, undefined, { signal }).catch(() => {});
       try {
         if (signal.aborted) return;
-        await this.#parts.stream.open();
+        await this.#dependencies.stream.open();
         break;
       } catch {
         // It was reported when it failed first.
@@ -254,7 +256,7 @@ export class WorkQueue implements AsyncDisposable {
     this.stop();
     // What waits for an answer of NATS ends with the connection.
     if (this.#isHealthy) await this.#background.settled();
-    await this.#parts.stream[Symbol.asyncDispose]();
+    await this.#dependencies.stream[Symbol.asyncDispose]();
     await this.#background.settled();
   }
 }

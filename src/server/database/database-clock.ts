@@ -18,7 +18,7 @@ const FIRST_SAMPLES = 3;
 const SLOW_MS = 250;
 const OLD_MS = 10 * 60_000;
 
-export interface DatabaseClockParts {
+export interface DatabaseClockDependencies {
   /** Reads the time of the database in ms since 1970. */
   readonly read: () => Promise<number>;
   /** A clock in ms that only moves forward. @default performance.now() */
@@ -28,7 +28,7 @@ export interface DatabaseClockParts {
 }
 
 export class DatabaseClock implements Clock, AsyncDisposable {
-  readonly #parts: DatabaseClockParts;
+  readonly #dependencies: DatabaseClockDependencies;
   readonly #monotonic: () => number;
   /** Time of the database minus that of the monotonic clock. */
   #offset = 0;
@@ -38,14 +38,14 @@ export class DatabaseClock implements Clock, AsyncDisposable {
   #sampling: Promise<void> | undefined;
   #hasFailed = false;
 
-  private constructor(parts: DatabaseClockParts) {
-    this.#parts = parts;
-    this.#monotonic = parts.monotonic ?? (() => performance.now());
+  private constructor(dependencies: DatabaseClockDependencies) {
+    this.#dependencies = dependencies;
+    this.#monotonic = dependencies.monotonic ?? (() => performance.now());
   }
 
   /** Reads the time, and opens the clock. Rejects if the time cannot be read. */
-  static async open(parts: DatabaseClockParts): Promise<DatabaseClock> {
-    const clock = new DatabaseClock(parts);
+  static async open(dependencies: DatabaseClockDependencies): Promise<DatabaseClock> {
+    const clock = new DatabaseClock(dependencies);
     for (let count = 0; count < FIRST_SAMPLES; count += 1) await clock.sample();
     clock.#timer = setInterval(() => {
       clock.#sampling ??= clock.#sampleSafely().finally(() => {
@@ -63,7 +63,7 @@ export class DatabaseClock implements Clock, AsyncDisposable {
   /** Compares the clocks once. The time was read somewhere within the round trip, so its middle is off by half of it at most. */
   async sample(): Promise<void> {
     const before = this.#monotonic();
-    const time = await this.#parts.read();
+    const time = await this.#dependencies.read();
     const after = this.#monotonic();
     const roundTripMs = after - before;
     const isFirst = this.#sampledAt === Number.NEGATIVE_INFINITY;
@@ -81,7 +81,7 @@ export class DatabaseClock implements Clock, AsyncDisposable {
       await this.sample();
       this.#hasFailed = false;
     } catch (thrown) {
-      if (!this.#hasFailed) this.#parts.onError(thrown as Error);
+      if (!this.#hasFailed) this.#dependencies.onError(thrown as Error);
       this.#hasFailed = true;
     }
   }

@@ -8,7 +8,7 @@ import type { AllowedHosts } from "../config/server-options.ts";
 import { createId } from "../ids.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import { addConsolePage } from "./console-page.ts";
-import type { App, AppEnv, ServerParts } from "./context.ts";
+import type { App, AppEnv, ServerDependencies } from "./context.ts";
 import { addOidcRoutes } from "./oidc-routes.ts";
 import { RequestError, toProblem, toRequestError } from "./problem.ts";
 import { addApprovalRoutes } from "./routes/approvals.ts";
@@ -76,7 +76,7 @@ function describeIssues(
 }
 
 /** Creates the application. It keeps no state of its own. */
-export function createApp(parts: ServerParts): App {
+export function createApp(dependencies: ServerDependencies): App {
   const app: App = new OpenAPIHono<AppEnv>({
     strict: true,
     defaultHook: (result) => {
@@ -98,10 +98,10 @@ export function createApp(parts: ServerParts): App {
     await next();
     const ms = performance.now() - started;
     const route = routeOf(c.req.routePath);
-    parts.metrics.requestEnded(`${c.req.method} ${route}`, c.res.status, ms);
+    dependencies.metrics.requestEnded(`${c.req.method} ${route}`, c.res.status, ms);
     const principal = c.get("principal") as Principal | undefined;
     const tenant = (c.get("tenant") as TenantRecord | undefined)?.id ?? principal?.tenantId ?? undefined;
-    parts.requestLog.ended({
+    dependencies.requestLog.ended({
       ...{ requestId, method: c.req.method, route, status: c.res.status, ms, keyId: principal?.keyId, tenant },
       ip: c.env?.incoming?.socket?.remoteAddress,
     });
@@ -109,35 +109,35 @@ export function createApp(parts: ServerParts): App {
   app.use(async (c, next) => {
     if (c.req.url.length > MAX_URL_LENGTH)
       throw new RequestError("URL_TOO_LONG", `Expected a URL of at most ${MAX_URL_LENGTH} characters`);
-    checkHost(c.req.header("host"), parts.allowedHosts);
+    checkHost(c.req.header("host"), dependencies.allowedHosts);
     checkOrigin(c.req.header("origin"), c.req.header("host"));
     await next();
   });
 
-  addOperationRoutes(app, parts);
-  addConsoleSessionRoutes(app, parts);
-  addOidcRoutes(app, parts);
-  addConsolePage(app, parts.console, parts.embedOrigins);
-  addOverviewRoutes(app, parts);
-  addFleetRoutes(app, parts);
-  addTenantRoutes(app, parts);
-  addKeyRoutes(app, parts);
-  addToolRoutes(app, parts);
-  addVersionRoutes(app, parts);
-  addReleaseRoutes(app, parts);
-  addCallRoutes(app, parts);
-  addCallRecordRoutes(app, parts);
-  addRecordingRoutes(app, parts);
-  addRunRoutes(app, parts);
-  addApprovalRoutes(app, parts);
-  addProtocolRoutes(app, parts);
-  addSecretRoutes(app, parts);
-  addScheduleRoutes(app, parts);
-  addWebhookRoutes(app, parts);
-  addTriggerRoutes(app, parts);
-  addKvRoutes(app, parts);
-  addUsageRoutes(app, parts);
-  addAuditRoutes(app, parts);
+  addOperationRoutes(app, dependencies);
+  addConsoleSessionRoutes(app, dependencies);
+  addOidcRoutes(app, dependencies);
+  addConsolePage(app, dependencies.console, dependencies.embedOrigins);
+  addOverviewRoutes(app, dependencies);
+  addFleetRoutes(app, dependencies);
+  addTenantRoutes(app, dependencies);
+  addKeyRoutes(app, dependencies);
+  addToolRoutes(app, dependencies);
+  addVersionRoutes(app, dependencies);
+  addReleaseRoutes(app, dependencies);
+  addCallRoutes(app, dependencies);
+  addCallRecordRoutes(app, dependencies);
+  addRecordingRoutes(app, dependencies);
+  addRunRoutes(app, dependencies);
+  addApprovalRoutes(app, dependencies);
+  addProtocolRoutes(app, dependencies);
+  addSecretRoutes(app, dependencies);
+  addScheduleRoutes(app, dependencies);
+  addWebhookRoutes(app, dependencies);
+  addTriggerRoutes(app, dependencies);
+  addKvRoutes(app, dependencies);
+  addUsageRoutes(app, dependencies);
+  addAuditRoutes(app, dependencies);
 
   app.notFound((c) => {
     const methods = methodsOf(c.req.path);
@@ -150,7 +150,7 @@ export function createApp(parts: ServerParts): App {
   app.onError((thrown, c) => {
     const requestId = c.get("requestId") ?? createId("request");
     const { status, body, headers } = toProblem(toRequestError(thrown), requestId);
-    if (status === 500) parts.onError(thrown, requestId);
+    if (status === 500) dependencies.onError(thrown, requestId);
     for (const [name, value] of Object.entries({ ...SECURITY_HEADERS, ...headers, "x-request-id": requestId }))
       c.header(name, value);
     return c.json(body, status as 400);

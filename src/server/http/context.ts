@@ -28,7 +28,7 @@ import type { DeliveryQueue } from "../webhooks/delivery-queue.ts";
 import type { ConsoleFiles } from "./console-files.ts";
 import type { OpenStream, OpenStreams } from "./open-streams.ts";
 
-export interface ServerParts {
+export interface ServerDependencies {
   readonly database: OpenDatabase;
   readonly glovebox: Glovebox;
   readonly bus: ReplicaBus;

@@ -7,7 +7,7 @@ import { createId } from "../ids.ts";
 import { appendAudit } from "../records/audit.ts";
 import { insertSession } from "../records/console-sessions.ts";
 import { changeExclusively } from "../records/write-lock.ts";
-import type { App, AppEnv, ServerParts } from "./context.ts";
+import type { App, AppEnv, ServerDependencies } from "./context.ts";
 
 const COOKIE = "glovebox_sign_in";
 const MAX_USER_AGENT = 300;
@@ -19,19 +19,19 @@ function toAttemptCookie(sealed: string, maxAgeMs: number, isSecure: boolean): s
 }
 
 /** Adds the pages, if the operator has configured a provider. */
-export function addOidcRoutes(app: App, parts: ServerParts): void {
-  const { oidc, database, authenticator } = parts;
+export function addOidcRoutes(app: App, dependencies: ServerDependencies): void {
+  const { oidc, database, authenticator } = dependencies;
   if (oidc === undefined) return;
   const isSecure = oidc.redirectUri.startsWith("https:");
 
   const fail = (c: Context<AppEnv>, why: "failed" | "no-tenant", thrown?: unknown): Response => {
-    if (thrown !== undefined) parts.onError(thrown, c.get("requestId"));
+    if (thrown !== undefined) dependencies.onError(thrown, c.get("requestId"));
     c.header("set-cookie", toAttemptCookie("", 0, isSecure), { append: true });
     return c.redirect(`/console?sign-in=${why}`, 302);
   };
   const startSession = async (c: Context<AppEnv>, { subject, tenantId, scopes }: OidcUser): Promise<void> => {
     const { token, hash } = createSessionToken();
-    const now = parts.database.clock.now();
+    const now = dependencies.database.clock.now();
     const id = createId("session", now);
     const keyId = `oidc:${subject}`;
     const ip = c.env?.incoming?.socket?.remoteAddress ?? null;

@@ -9,7 +9,7 @@ import { CONSOLE_HEADER } from "../auth/console-session.ts";
 import type { Principal } from "../auth/principal.ts";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
 import { rateStatus, toRateLimitHeaders } from "../quotas/quota-status.ts";
-import type { App, AppEnv, ServerParts } from "./context.ts";
+import type { App, AppEnv, ServerDependencies } from "./context.ts";
 import { RequestError } from "./problem.ts";
 import { ErrorSchema } from "./schemas.ts";
 
@@ -87,7 +87,7 @@ const PERIOD_MS = { second: 1_000, minute: 60_000 } as const;
 export async function checkRate(
   c: Context<AppEnv>,
   { keyId, rateLimit }: Principal,
-  { quotas }: ServerParts,
+  { quotas }: ServerDependencies,
 ): Promise<void> {
   if (rateLimit === null) return;
   const { calls, per, burst = calls } = rateLimit;
@@ -111,14 +111,17 @@ export async function checkRate(
 /** Checks key, tenant and scope of a request, and the form of its body. */
 function createGuard(
   name: RouteName,
-  parts: ServerParts,
+  dependencies: ServerDependencies,
   { body, streams }: Pick<RouteOptions<z.ZodType, z.ZodType, z.ZodType>, "body" | "streams">,
 ): MiddlewareHandler<AppEnv> {
   const hasBody = body !== undefined;
   const scope = ROUTE_SCOPES[name];
   return async (c, next) => {
     if (scope !== "public") {
-      const principal = await parts.authenticator.authenticate(c.req.header("authorization"), c.req.header("cookie"));
+      const principal = await dependencies.authenticator.authenticate(
+        c.req.header("authorization"),
+        c.req.header("cookie"),
+      );
       if (principal === undefined) {
         throw new RequestError("UNAUTHENTICATED", "Expected a valid API key: Authorization: Bearer gbx_…");
       }
@@ -127,7 +130,7 @@ function createGuard(
         throw new RequestError("FORBIDDEN", `A request with the console's cookie needs the header ${CONSOLE_HEADER}`);
       }
       c.set("principal", principal);
-      await checkRate(c, principal, parts);
+      await checkRate(c, principal, dependencies);
       const ip = c.env?.incoming?.socket?.remoteAddress ?? null;
       c.set("actor", { name: `key:${principal.keyId}`, ip, requestId: c.get("requestId") });
       const tenantId = c.req.param("tenant");
@@ -135,7 +138,7 @@ function createGuard(
         const isOwn = principal.tenantId === null || principal.tenantId === tenantId;
         // The answer for another tenant is the one for a tenant that does not exist, and neither is looked up.
         const isDeletion = name === "DELETE /v1/tenants/{tenant}";
-        const tenant = isOwn ? await parts.authenticator.tenant(tenantId, { isDeletion }) : undefined;
+        const tenant = isOwn ? await dependencies.authenticator.tenant(tenantId, { isDeletion }) : undefined;
         if (tenant === undefined) throw new RequestError("NOT_FOUND", "There is no such tenant");
         c.set("tenant", tenant);
       } else if (principal.tenantId !== null && scope !== "any") {
@@ -150,10 +153,10 @@ function createGuard(
       const coding = c.req.header("content-encoding")?.trim().toLowerCase() ?? "identity";
       if (coding !== "identity") throw new RequestError("UNSUPPORTED_MEDIA_TYPE", "Expected no Content-Encoding");
       if (type !== JSON_TYPE) throw new RequestError("UNSUPPORTED_MEDIA_TYPE", `Expected Content-Type: ${JSON_TYPE}`);
-      await keepText(c, parts.maxBodyBytes);
+      await keepText(c, dependencies.maxBodyBytes);
     }
     if (streams?.(c) !== true) return await next();
-    const stream = parts.streams.open(c.get("principal"), c.get("tenant").id);
+    const stream = dependencies.streams.open(c.get("principal"), c.get("tenant").id);
     c.set("stream", stream);
     try {
       await next();
@@ -219,13 +222,13 @@ export function addRoute<
   Body extends z.ZodType = z.ZodNever,
 >(
   app: App,
-  parts: ServerParts,
+  dependencies: ServerDependencies,
   name: RouteName,
   options: RouteOptions<Params, Query, Body>,
   handle: (c: Context<AppEnv>, input: RouteInput<Params, Query, Body>) => Response | Promise<Response>,
 ): void {
   const { params, query, body, request } = options;
-  const route = toRouteConfig(parts, name, options);
+  const route = toRouteConfig(dependencies, name, options);
   // What the route has in its configuration, the library checks. So the handler's own headers and body are in the document alone.
   if (request !== undefined) app.openAPIRegistry.registerPath(withRequest(route, request));
   app.openapi(
@@ -243,7 +246,7 @@ export function addRoute<
 }
 
 function toRouteConfig(
-  parts: ServerParts,
+  dependencies: ServerDependencies,
   name: RouteName,
   options: RouteOptions<z.ZodType, z.ZodType, z.ZodType>,
 ): RouteConfig {
@@ -265,7 +268,7 @@ function toRouteConfig(
       ...(query === undefined ? {} : { query: query as z.ZodObject }),
       ...(body === undefined ? {} : { body: { required: true, content: { [JSON_TYPE]: { schema: body } } } }),
     },
-    middleware: createGuard(name, parts, options),
+    middleware: createGuard(name, dependencies, options),
     responses: {
       ...(isPublic ? {} : { 401: error("The key is missing or not valid") }),
       ...(isPublic ? {} : { 403: error("The key does not have the scope") }),

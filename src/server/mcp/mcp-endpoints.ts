@@ -1,7 +1,7 @@
 // Opens the MCP endpoints of the tenants with the first request to them: their modules take a third of the CPU time of the server's start.
 import type { CallCaller } from "../calls/call-request.ts";
 import type { TenantCodeMode } from "./tenant-code-mode.ts";
-import type { TenantMcp, TenantMcpParts } from "./tenant-mcp.ts";
+import type { TenantMcp, TenantMcpDependencies } from "./tenant-mcp.ts";
 
 /** Answers MCP requests whose key and tenant have been checked. */
 export interface McpEndpoint {
@@ -37,9 +37,9 @@ class LazyEndpoint<Endpoint extends McpEndpoint> implements McpEndpoint, AsyncDi
 }
 
 /** Returns the endpoint of the tenants' tools. */
-export const openTenantMcp = (parts: TenantMcpParts): LazyEndpoint<TenantMcp> =>
-  new LazyEndpoint(async () => new (await import("./tenant-mcp.ts")).TenantMcp(parts));
+export const openTenantMcp = (dependencies: TenantMcpDependencies): LazyEndpoint<TenantMcp> =>
+  new LazyEndpoint(async () => new (await import("./tenant-mcp.ts")).TenantMcp(dependencies));
 
 /** Returns the endpoint of the tenants' code mode. */
-export const openTenantCodeMode = (parts: TenantMcpParts): LazyEndpoint<TenantCodeMode> =>
-  new LazyEndpoint(async () => new (await import("./tenant-code-mode.ts")).TenantCodeMode(parts));
+export const openTenantCodeMode = (dependencies: TenantMcpDependencies): LazyEndpoint<TenantCodeMode> =>
+  new LazyEndpoint(async () => new (await import("./tenant-code-mode.ts")).TenantCodeMode(dependencies));

@@ -10,7 +10,7 @@ import type { CallCaller } from "../calls/call-request.ts";
 import { tenantDeletedError } from "../calls/call-results.ts";
 import { findTenant } from "../records/tenants.ts";
 import { TenantCodeRuns } from "./tenant-code-runs.ts";
-import { type TenantMcpParts, toHostOptions, toRequestLimits, toResourceServer } from "./tenant-mcp.ts";
+import { type TenantMcpDependencies, toHostOptions, toRequestLimits, toResourceServer } from "./tenant-mcp.ts";
 
 /** Tenants whose code mode is open. The one that was used longest ago is closed, with its MCP sessions, unless it runs something. */
 const MAX_OPEN = 64;
@@ -23,7 +23,7 @@ interface OpenCodeMode {
 }
 
 export class TenantCodeMode implements AsyncDisposable {
-  readonly #parts: TenantMcpParts;
+  readonly #dependencies: TenantMcpDependencies;
   readonly #runs: TenantCodeRuns;
   readonly #checker = new TypeChecker();
   /** By tenant, the one that was used last at the end. */
@@ -34,15 +34,15 @@ export class TenantCodeMode implements AsyncDisposable {
   readonly #callersOf = new Map<string, CallCaller>();
   #isClosed = false;
 
-  constructor(parts: TenantMcpParts) {
-    this.#parts = parts;
-    this.#runs = new TenantCodeRuns({ ...parts, db: parts.database.db });
+  constructor(dependencies: TenantMcpDependencies) {
+    this.#dependencies = dependencies;
+    this.#runs = new TenantCodeRuns({ ...dependencies, db: dependencies.database.db });
   }
 
   /** Answers a request whose key and tenant have been checked. */
   async fetch(request: Request, caller: CallCaller): Promise<Response> {
     const { id, revision } = caller.tenant;
-    await this.#parts.tools.ensureAll(id, revision);
+    await this.#dependencies.tools.ensureAll(id, revision);
     return await this.#use(id, ({ handler }) => this.#callers.run(caller, () => handler.fetch(request)));
   }
 
@@ -66,7 +66,7 @@ export class TenantCodeMode implements AsyncDisposable {
   }
 
   #create(tenantId: string): OpenCodeMode {
-    const { glovebox, authenticator, calls, onError, allowedHosts, maxBodyBytes } = this.#parts;
+    const { glovebox, authenticator, calls, onError, allowedHosts, maxBodyBytes } = this.#dependencies;
     // Without TypeScript on this machine, code runs unchecked.
     const codeMode = createHostedCodeMode(
       glovebox,
@@ -108,7 +108,7 @@ export class TenantCodeMode implements AsyncDisposable {
   }
 
   #toHosted(tenantId: string): CodeHost {
-    const { database, tools, calls } = this.#parts;
+    const { database, tools, calls } = this.#dependencies;
     return {
       getRun: async (id, callId) => {
         const caller = this.#callersOf.get(callId);

@@ -13,7 +13,7 @@ import type { RunService } from "../runs/run-service.ts";
 const DEFAULT_LANGUAGE = "typescript";
 const GONE = "The tenant keeps no contents, so that the value of the code is not kept when its run has waited";
 
-export interface TenantCodeRunsParts {
+export interface TenantCodeRunsDependencies {
   readonly runs: RunService;
   readonly calls: CallService;
   readonly db: Db;
@@ -29,15 +29,15 @@ function withLanguage(given: unknown): unknown {
 const waitsOf = ({ waits }: Pick<RunRow, "waits">): readonly RunWait[] => JSON.parse(waits) as readonly RunWait[];
 
 export class TenantCodeRuns {
-  readonly #parts: TenantCodeRunsParts;
+  readonly #dependencies: TenantCodeRunsDependencies;
 
-  constructor(parts: TenantCodeRunsParts) {
-    this.#parts = parts;
+  constructor(dependencies: TenantCodeRunsDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Starts a run, and returns its result if it ends without a wait, otherwise its id. Never rejects. */
   async run(toolCall: ToolCall, context: CallContext, caller: CallCaller): Promise<ToolResult> {
-    const { runs, calls, onError } = this.#parts;
+    const { runs, calls, onError } = this.#dependencies;
     const { client, signal, onLog } = context;
     // As long as the client waits for the response, it answers the questions of the code, and of the tools that the code calls. An approval is
     // none of them.
@@ -74,7 +74,7 @@ export class TenantCodeRuns {
 
   /** Returns what get_run answers. @throws {ToolError} PARAM_INVALID for an id that is not that of a run of the caller */
   async get(id: string, { tenant, keyId }: CallCaller): Promise<JsonValue> {
-    const row = await findRun(this.#parts.db, { tenantId: tenant.id, id });
+    const row = await findRun(this.#dependencies.db, { tenantId: tenant.id, id });
     if (row === undefined || row.kind !== "code" || row.key_id !== keyId) throw noSuchRun();
     if (row.result === null) return toOpenOutput({ ...row, waits: waitsOf(row) }) as unknown as JsonValue;
     const result = JSON.parse(row.result) as ToolResult;

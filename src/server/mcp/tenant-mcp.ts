@@ -20,7 +20,7 @@ import { createTaskRuns } from "./tenant-task-runs.ts";
 
 const MAX_REVISIONS = 10_000;
 
-export interface TenantMcpParts {
+export interface TenantMcpDependencies {
   readonly glovebox: Glovebox;
   readonly authenticator: RequestAuthenticator;
   readonly tools: TenantTools;
@@ -73,30 +73,30 @@ export class TenantMcp implements AsyncDisposable {
   /** The latest revision of each tenant that a request has had. */
   readonly #revisions = new Map<string, number>();
 
-  constructor(parts: TenantMcpParts) {
-    const { glovebox, authenticator, onError } = parts;
+  constructor(dependencies: TenantMcpDependencies) {
+    const { glovebox, authenticator, onError } = dependencies;
     const host: McpHost = {
       router: glovebox.router,
       listTools: (scope) => glovebox.router.listTools(scope),
       listToolPage: async (page) => {
-        const { definitions } = await parts.tools.listDefinitions(this.#caller().tenant.id, page);
+        const { definitions } = await dependencies.tools.listDefinitions(this.#caller().tenant.id, page);
         return definitions;
       },
       prepareTool: async (toolName) => {
         const { id, revision } = this.#caller().tenant;
-        await parts.tools.ensureTool(id, revision, toolName);
+        await dependencies.tools.ensureTool(id, revision, toolName);
       },
       execute: async (toolCall, context = {}) => {
-        return await parts.calls.runForeign(toolCall, context, this.#caller());
+        return await dependencies.calls.runForeign(toolCall, context, this.#caller());
       },
     };
     this.#handler = createMcpHandler(host, {
-      ...toHostOptions(parts.allowedHosts),
+      ...toHostOptions(dependencies.allowedHosts),
       auth: toResourceServer(authenticator),
       // The guard of the route has checked that the key may act for this tenant.
       tenantOf: ({ request }) => tenantOfPath(request.url),
-      ...toRequestLimits(parts.maxBodyBytes),
-      runs: createTaskRuns(parts.runs, parts.database.db, () => this.#caller()),
+      ...toRequestLimits(dependencies.maxBodyBytes),
+      runs: createTaskRuns(dependencies.runs, dependencies.database.db, () => this.#caller()),
       onError,
     });
   }

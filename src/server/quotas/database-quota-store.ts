@@ -15,7 +15,7 @@ export interface QuotaWarning {
   readonly limit: number;
 }
 
-export interface DatabaseQuotaStoreParts {
+export interface DatabaseQuotaStoreDependencies {
   readonly db: Db;
   readonly kind: DatabaseKind;
   /** Called once for each window. */
@@ -45,12 +45,12 @@ function stepOfWindow({ amount, limit, endsAt }: WindowCharge, known: Counter | 
 }
 
 export class DatabaseQuotaStore implements QuotaStore {
-  readonly #parts: DatabaseQuotaStoreParts;
+  readonly #dependencies: DatabaseQuotaStoreDependencies;
   readonly #now: () => number;
 
-  constructor(parts: DatabaseQuotaStoreParts) {
-    this.#parts = parts;
-    this.#now = parts.now ?? Date.now;
+  constructor(dependencies: DatabaseQuotaStoreDependencies) {
+    this.#dependencies = dependencies;
+    this.#now = dependencies.now ?? Date.now;
   }
 
   now(): number {
@@ -59,7 +59,7 @@ export class DatabaseQuotaStore implements QuotaStore {
 
   async consume(charges: readonly QuotaCharge[]): Promise<QuotaOutcome> {
     const warnings: QuotaWarning[] = [];
-    const outcome = await this.#parts.db.transaction().execute(async (transaction): Promise<QuotaOutcome> => {
+    const outcome = await this.#dependencies.db.transaction().execute(async (transaction): Promise<QuotaOutcome> => {
       const now = this.#now();
       const known = await this.#readCounters(transaction, charges);
       const changes = new Map<string, { readonly charge: QuotaCharge; readonly step: Counter }>();
@@ -80,15 +80,15 @@ export class DatabaseQuotaStore implements QuotaStore {
       for (const { charge, step } of changes.values()) await store(transaction, charge, step);
       return { allowed: true };
     });
-    if (outcome.allowed) for (const warning of warnings) this.#parts.onWarning?.(warning);
+    if (outcome.allowed) for (const warning of warnings) this.#dependencies.onWarning?.(warning);
     return outcome;
   }
 
   async deleteTenant(tenantId: string): Promise<number> {
-    return await this.#parts.db.transaction().execute(async (transaction) => {
+    return await this.#dependencies.db.transaction().execute(async (transaction) => {
       const own = transaction.selectFrom("quota_counters").select("name").where("tenant_id", "=", tenantId);
       // In the order in which charges lock them: a call in another process may still be charged.
-      if (this.#parts.kind === "postgres") await own.orderBy(sql`name collate "C"`).forUpdate().execute();
+      if (this.#dependencies.kind === "postgres") await own.orderBy(sql`name collate "C"`).forUpdate().execute();
       const { numDeletedRows } = await transaction
         .deleteFrom("quota_counters")
         .where("tenant_id", "=", tenantId)
@@ -99,12 +99,12 @@ export class DatabaseQuotaStore implements QuotaStore {
 
   /** Removes counters that have ended. */
   async sweep(): Promise<void> {
-    await this.#parts.db.deleteFrom("quota_counters").where("ends_at", "<=", this.#now()).execute();
+    await this.#dependencies.db.deleteFrom("quota_counters").where("ends_at", "<=", this.#now()).execute();
   }
 
   /** Returns the current values of a tenant's counters by name. */
   async read(tenantId: string): Promise<ReadonlyMap<string, number>> {
-    const rows = await this.#parts.db
+    const rows = await this.#dependencies.db
       .selectFrom("quota_counters")
       .select(["name", "value"])
       .where("tenant_id", "=", tenantId)
@@ -116,7 +116,7 @@ export class DatabaseQuotaStore implements QuotaStore {
   /** Reads the counters of charges. With Postgres, their rows are locked until the end of the transaction. */
   async #readCounters(db: Db, charges: readonly QuotaCharge[]): Promise<ReadonlyMap<string, Counter>> {
     const names = new Map(charges.map(({ tenantId, name }) => [JSON.stringify([tenantId, name]), { tenantId, name }]));
-    const isShared = this.#parts.kind === "postgres";
+    const isShared = this.#dependencies.kind === "postgres";
     const found = new Map<string, Counter>();
     // In one order everywhere, so that two transactions cannot wait for each other.
     for (const [key, { tenantId, name }] of [...names].toSorted(([a], [b]) => (a < b ? -1 : 1))) {

@@ -26,7 +26,7 @@ interface Batch {
   faults: number;
 }
 
-export interface ReleaseWatchParts {
+export interface ReleaseWatchDependencies {
   readonly database: OpenDatabase;
   /** Returns a release as it was last read. */
   readonly releaseOf: (tenantId: string, toolName: string, alias: string) => ReleaseRecord | undefined;
@@ -38,21 +38,21 @@ export interface ReleaseWatchParts {
 type EndedCall = Pick<CallRow, "tenant_id" | "tool_name" | "alias" | "tool_version" | "error">;
 
 export class ReleaseWatch implements AsyncDisposable {
-  readonly #parts: ReleaseWatchParts;
+  readonly #dependencies: ReleaseWatchDependencies;
   readonly #background: BackgroundWork;
   #batches = new Map<string, Batch>();
   /** Versions that have exceeded the limit of their release: there is nothing to go back to, or a rollback is under way. */
   readonly #decided = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(parts: ReleaseWatchParts) {
-    this.#parts = parts;
-    this.#background = new BackgroundWork(parts.onError);
+  constructor(dependencies: ReleaseWatchDependencies) {
+    this.#dependencies = dependencies;
+    this.#background = new BackgroundWork(dependencies.onError);
   }
 
   /** Counts a call that has ended. Never throws. */
   observe({ tenant_id: tenantId, tool_name: toolName, alias, tool_version: version, error }: EndedCall): void {
-    const release = this.#parts.releaseOf(tenantId, toolName, alias);
+    const release = this.#dependencies.releaseOf(tenantId, toolName, alias);
     const isReleased = release?.versions.some((one) => one.version === version) === true;
     if (release?.rollback == null || version === null || !isReleased) return;
     const key = JSON.stringify([tenantId, toolName, alias, release.revision, version]);
@@ -72,14 +72,14 @@ export class ReleaseWatch implements AsyncDisposable {
     const batches = this.#batches;
     this.#batches = new Map();
     void this.#background.run(async () => {
-      for (const [key, batch] of batches) await this.#decide(key, batch).catch(this.#parts.onError);
+      for (const [key, batch] of batches) await this.#decide(key, batch).catch(this.#dependencies.onError);
     });
   }
 
   async #decide(key: string, { tenantId, release, version, calls, faults }: Batch): Promise<void> {
     const { toolName, alias, revision, rollback } = release;
     const released = { tenantId, toolName, alias, revision, version };
-    const total = await addReleaseCount(this.#parts.database.db, released, { calls, faults });
+    const total = await addReleaseCount(this.#dependencies.database.db, released, { calls, faults });
     if (rollback === null || total.calls < rollback.minCalls || total.faults / total.calls <= rollback.errorRate)
       return;
     if (this.#decided.has(key)) return;
@@ -101,7 +101,7 @@ export class ReleaseWatch implements AsyncDisposable {
   }
 
   async #rollBack(tenantId: string, release: ReleaseRecord, version: number, count: ReleaseCount): Promise<void> {
-    const { database, onChange } = this.#parts;
+    const { database, onChange } = this.#dependencies;
     const { toolName, alias, revision } = release;
     const key = { tenantId, toolName, alias };
     const isChanged = await changeExclusively(database, async (transaction) => {

@@ -15,7 +15,7 @@ const PROBE_MS = 5_000;
 const PROBE_TIMEOUT_MS = 2_000;
 const PROBE_PREFIX = "probe:";
 
-export interface NotifyListenerParts {
+export interface NotifyListenerDependencies {
   readonly url: string;
   /** Sends the notifications of the test, over another connection. */
   readonly db: Db;
@@ -25,14 +25,14 @@ export interface NotifyListenerParts {
 }
 
 export class NotifyListener implements AsyncDisposable {
-  readonly #parts: NotifyListenerParts;
+  readonly #dependencies: NotifyListenerDependencies;
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
   #isProven = false;
   #probed: (() => void) | undefined;
 
-  constructor(parts: NotifyListenerParts) {
-    this.#parts = parts;
+  constructor(dependencies: NotifyListenerDependencies) {
+    this.#dependencies = dependencies;
     this.#running = this.#run();
   }
 
@@ -55,7 +55,7 @@ export class NotifyListener implements AsyncDisposable {
 
   /** Listens until the connection breaks or fails its test. Returns whether it has worked. */
   async #listen(): Promise<boolean> {
-    const { url, replicaId, onNotification } = this.#parts;
+    const { url, replicaId, onNotification } = this.#dependencies;
     const { signal } = this.#stop;
     const client = await openPgClient(url);
     const ended = new AbortController();
@@ -98,7 +98,9 @@ export class NotifyListener implements AsyncDisposable {
     const abort = (): void => resolve(false);
     signal.addEventListener("abort", abort, { once: true });
     try {
-      const sent = sql`select pg_notify(${CHANNEL}, ${PROBE_PREFIX + this.#parts.replicaId})`.execute(this.#parts.db);
+      const sent = sql`select pg_notify(${CHANNEL}, ${PROBE_PREFIX + this.#dependencies.replicaId})`.execute(
+        this.#dependencies.db,
+      );
       return (await Promise.race([promise, sent.then(() => promise)])) && !signal.aborted;
     } finally {
       clearTimeout(timer);

@@ -75,7 +75,7 @@ export interface ShownRun {
   readonly result?: ToolResult | undefined;
 }
 
-export interface RunServiceParts {
+export interface RunServiceDependencies {
   readonly database: OpenDatabase;
   readonly glovebox: Glovebox;
   readonly tools: TenantTools;
@@ -99,7 +99,7 @@ function checkNotEnded(row: RunRow): void {
 type Host = Parameters<typeof createRuns>[0];
 
 export class RunService implements AsyncDisposable {
-  readonly #parts: RunServiceParts;
+  readonly #dependencies: RunServiceDependencies;
   readonly #store: DatabaseRunStore;
   readonly #options: Parameters<typeof createRuns>[1];
   readonly #hosts: { readonly [Kind in RunKind]: Host };
@@ -111,9 +111,9 @@ export class RunService implements AsyncDisposable {
   /** Receive the log lines of runs for which a caller waits. */
   readonly #listeners = new Map<string, LogListener>();
 
-  constructor(parts: RunServiceParts) {
-    this.#parts = parts;
-    const { database, glovebox, onError } = parts;
+  constructor(dependencies: RunServiceDependencies) {
+    this.#dependencies = dependencies;
+    const { database, glovebox, onError } = dependencies;
     this.#store = new DatabaseRunStore({ ...database, onEnded: endRun, onWaiting: reportWaits });
     this.#options = {
       ...{ store: this.#store, leaseMs: LEASE_MS, pollMs: 0, onError },
@@ -123,7 +123,7 @@ export class RunService implements AsyncDisposable {
     };
     const { router } = glovebox;
     const { tenancy, tenants, tenantStates } = router;
-    const { executeCode } = parts;
+    const { executeCode } = dependencies;
     this.#hosts = {
       tool: { router, execute: (call, context) => this.#execute(call, context, (...run) => glovebox.execute(...run)) },
       code: {
@@ -147,7 +147,7 @@ export class RunService implements AsyncDisposable {
     this.#runs = this.#createRuns(POLL_MS);
     this.#timer = setInterval(() => {
       this.#cancelling ??= this.#cancelRequested()
-        .catch(this.#parts.onError)
+        .catch(this.#dependencies.onError)
         .finally(() => {
           this.#cancelling = undefined;
         });
@@ -182,13 +182,13 @@ export class RunService implements AsyncDisposable {
     checkActive(tenant);
     const key = { tenantId: tenant.id, id: createId("call") };
     const hash = requestHash(request);
-    const known = await insertRequest(this.#parts.database.db, {
+    const known = await insertRequest(this.#dependencies.database.db, {
       ...{ tenant_id: key.tenantId, run_id: key.id, key_id: keyId, request_hash: hash, cancel_requested: 0 },
-      ...{ idempotency_key: request.idempotencyKey ?? null, created_at: this.#parts.database.clock.now() },
+      ...{ idempotency_key: request.idempotencyKey ?? null, created_at: this.#dependencies.database.clock.now() },
     });
     if (known !== undefined && known.request_hash !== hash) throw new IdempotencyConflict(true);
     const id = known?.run_id ?? key.id;
-    const row = await findRun(this.#parts.database.db, { ...key, id });
+    const row = await findRun(this.#dependencies.database.db, { ...key, id });
     if (row !== undefined) return { id, settled: Promise.resolve({ row }) };
     if (onLog !== undefined) this.#listeners.set(id, onLog);
     try {
@@ -200,9 +200,9 @@ export class RunService implements AsyncDisposable {
     } catch (thrown) {
       this.#listeners.delete(id);
       // A request with the same key at the same time has started it.
-      const started = await findRun(this.#parts.database.db, { ...key, id });
+      const started = await findRun(this.#dependencies.database.db, { ...key, id });
       if (started !== undefined) return { id, settled: Promise.resolve({ row: started }) };
-      await deleteRequest(this.#parts.database.db, { ...key, id });
+      await deleteRequest(this.#dependencies.database.db, { ...key, id });
       throw thrown;
     }
   }
@@ -212,18 +212,18 @@ export class RunService implements AsyncDisposable {
     const { toolName, input, version, alias, approvedBy } = request;
     const row = toNewRow(
       { toolName, input, version, alias },
-      { tenantId: tenant.id, keyId, now: this.#parts.database.clock.now() },
+      { tenantId: tenant.id, keyId, now: this.#dependencies.database.clock.now() },
       "run",
     );
-    const { toolVersion, needed } = await this.#parts.calls.versionOf(row, tenant);
-    if (this.#parts.glovebox.router.registry.get(toolName, tenant.id) === undefined)
+    const { toolVersion, needed } = await this.#dependencies.calls.versionOf(row, tenant);
+    if (this.#dependencies.glovebox.router.registry.get(toolName, tenant.id) === undefined)
       throw unavailable("not_found", `There is no tool ${JSON.stringify(toolName)}`, { details: { toolName } });
     if (needed === undefined) return toolVersion;
     if (approvedBy === undefined) {
       const message = `Runs of "${toolName}" need an approval. Start the run with approve: true and a key with the scope calls:approve`;
       throw new ToolError("APPROVAL_REQUIRED", message, { recoverable: false });
     }
-    await changeExclusively(this.#parts.database, (transaction) =>
+    await changeExclusively(this.#dependencies.database, (transaction) =>
       appendAudit(transaction, {
         ...{ actor: approvedBy, tenantId: tenant.id, action: "approval.approved", target: id },
         details: { runId: id, tool: toolName, version: Number(needed.version) },
@@ -246,7 +246,7 @@ export class RunService implements AsyncDisposable {
   }
 
   async #found(key: RunKey): Promise<RunRow> {
-    const row = await findRun(this.#parts.database.db, key);
+    const row = await findRun(this.#dependencies.database.db, key);
     if (row === undefined) throw unavailable("not_found", `There is no run ${JSON.stringify(key.id)}`);
     return row;
   }
@@ -258,7 +258,7 @@ export class RunService implements AsyncDisposable {
   }
 
   async #tenantOf(tenantId: string): Promise<TenantRecord> {
-    const tenant = await findTenant(this.#parts.database.db, tenantId);
+    const tenant = await findTenant(this.#dependencies.database.db, tenantId);
     if (tenant === undefined || tenant.state === "deleting") throw tenantDeletedError();
     return tenant;
   }
@@ -269,7 +269,7 @@ export class RunService implements AsyncDisposable {
     context: CallContext = {},
     run: (call: ToolCall, context: CallContext) => Promise<ToolResult>,
   ): Promise<ToolResult> {
-    const { slots, onError } = this.#parts;
+    const { slots, onError } = this.#dependencies;
     const tenant = await this.#tenantOf(context.tenantId ?? "");
     let slot: ClusterSlot;
     try {
@@ -286,7 +286,7 @@ export class RunService implements AsyncDisposable {
 
   /** Registers the version of a run, or the tools that code can call, and follows the calls that it makes. */
   async #prepare(run: RunRecord): Promise<RunContext> {
-    const { tools, calls, database } = this.#parts;
+    const { tools, calls, database } = this.#dependencies;
     const tenant = await this.#tenantOf(run.tenantId);
     // Not a failure of the run: it continues when the tenant is active again.
     if (tenant.state !== "active") throw new Error("The tenant is suspended");
@@ -314,7 +314,7 @@ export class RunService implements AsyncDisposable {
 
   /** Returns for how long a call that a run makes waits for an approval; undefined if the tenant's policy demands none. */
   async #approvalOf(tenantId: string, toolName: string): Promise<{ readonly expiresInMs: number } | undefined> {
-    const { tools, calls } = this.#parts;
+    const { tools, calls } = this.#dependencies;
     const tenant = await this.#tenantOf(tenantId);
     await tools.ensureTool(tenant.id, tenant.revision, toolName);
     return calls.approvals.waitOf(tenant, toolName);
@@ -322,11 +322,11 @@ export class RunService implements AsyncDisposable {
 
   #attempted(run: RunRecord, result: ToolResult, isSuspended: boolean): void {
     if (this.#results.has(run.id)) this.#results.set(run.id, result);
-    const endedAt = this.#parts.database.clock.now();
+    const endedAt = this.#dependencies.database.clock.now();
     const row = { tenant_id: run.tenantId, tool_name: run.toolName, usage: JSON.stringify(result.usage) };
     const times = { started_at: endedAt - Math.round(result.durationMs), ended_at: endedAt };
     const error = result.success || isSuspended ? null : JSON.stringify(result.error);
-    addUsage(this.#parts.database.db, [{ ...row, ...times, error }]).catch(this.#parts.onError);
+    addUsage(this.#dependencies.database.db, [{ ...row, ...times, error }]).catch(this.#dependencies.onError);
   }
 
   /**
@@ -343,7 +343,7 @@ export class RunService implements AsyncDisposable {
   ): Promise<{ readonly settled: Promise<ShownRun> } | undefined> {
     checkActive(tenant);
     const key = { tenantId: tenant.id, id };
-    const before = await changeExclusively(this.#parts.database, async (transaction) => {
+    const before = await changeExclusively(this.#dependencies.database, async (transaction) => {
       const row = await findRun(transaction, key);
       if (row === undefined) return undefined;
       checkNotEnded(row);
@@ -377,7 +377,7 @@ export class RunService implements AsyncDisposable {
    */
   async cancel(tenant: TenantRecord, id: string, actor: Actor): Promise<RunsTable["state"] | undefined> {
     const key = { tenantId: tenant.id, id };
-    const before = await changeExclusively(this.#parts.database, async (transaction) => {
+    const before = await changeExclusively(this.#dependencies.database, async (transaction) => {
       const row = await findRun(transaction, key);
       if (row === undefined || isEnded(row)) return row;
       await requestRunCancel(transaction, key);
@@ -390,12 +390,12 @@ export class RunService implements AsyncDisposable {
 
   /** Cancels a run that waits, or that is under way in this process. A run that is rolled back is left to its end. */
   async #cancel(key: RunKey, kind: RunKind): Promise<void> {
-    if (await isRollingBack(this.#parts.database.db, key)) return;
+    if (await isRollingBack(this.#dependencies.database.db, key)) return;
     await this.#runs[kind].cancel(key.id, { tenantId: key.tenantId });
   }
 
   async #cancelRequested(): Promise<void> {
-    const runs = await listToCancel(this.#parts.database.db, MAX_CANCELLED);
+    const runs = await listToCancel(this.#dependencies.database.db, MAX_CANCELLED);
     await Promise.all(runs.map(({ kind, ...key }) => this.#cancel(key, kind)));
   }
 }

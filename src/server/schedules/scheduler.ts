@@ -18,7 +18,7 @@ const BATCH = 100;
 /** A run that is later than this in ms was missed: the server did not run. */
 const LATE_MS = 60_000;
 
-export interface SchedulerParts {
+export interface SchedulerDependencies {
   readonly db: Db;
   readonly calls: Pick<CallService, "toQueuedRow" | "notify">;
   readonly onError: (error: unknown) => void;
@@ -36,20 +36,20 @@ function dueRuns(row: SchedulesTable, dueAt: number, now: number): readonly numb
 }
 
 export class Scheduler implements AsyncDisposable {
-  readonly #parts: SchedulerParts;
+  readonly #dependencies: SchedulerDependencies;
   readonly #now: () => number;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
 
-  constructor(parts: SchedulerParts) {
-    this.#parts = parts;
-    this.#now = parts.now ?? Date.now;
+  constructor(dependencies: SchedulerDependencies) {
+    this.#dependencies = dependencies;
+    this.#now = dependencies.now ?? Date.now;
   }
 
   start(): void {
     this.#timer = setInterval(() => {
       this.#running ??= this.runDue()
-        .catch(this.#parts.onError)
+        .catch(this.#dependencies.onError)
         .finally(() => {
           this.#running = undefined;
         });
@@ -59,7 +59,7 @@ export class Scheduler implements AsyncDisposable {
   /** Starts all runs that are due. */
   async runDue(): Promise<void> {
     for (;;) {
-      const due = await findDueSchedules(this.#parts.db, this.#now(), BATCH);
+      const due = await findDueSchedules(this.#dependencies.db, this.#now(), BATCH);
       for (const row of due) await this.#runOne(row);
       if (due.length < BATCH) return;
     }
@@ -71,7 +71,7 @@ export class Scheduler implements AsyncDisposable {
   }
 
   async #runOne(row: SchedulesTable): Promise<void> {
-    const { db, calls, onError } = this.#parts;
+    const { db, calls, onError } = this.#dependencies;
     const tenant = await findTenant(db, row.tenant_id);
     if (tenant === undefined) return;
     try {
@@ -96,7 +96,7 @@ export class Scheduler implements AsyncDisposable {
     const added: string[] = [];
     let skipped = isBusy ? runs.length : 0;
     for (const at of started) {
-      const call = this.#parts.calls.toQueuedRow(
+      const call = this.#dependencies.calls.toQueuedRow(
         {
           ...{ toolName: row.tool_name, alias: row.alias, input: JSON.parse(row.input) },
           // A second server that sees the same run adds no second call.

@@ -11,7 +11,7 @@ import { changeExclusively } from "../records/write-lock.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 import type { TenantChanges } from "./tenant-changes.ts";
 
-export interface DeletionParts {
+export interface DeletionDependencies {
   readonly database: OpenDatabase;
   readonly glovebox: Glovebox;
   readonly authenticator: RequestAuthenticator;
@@ -60,7 +60,7 @@ const TENANT_TABLES = [
  * @throws what the database or the Glovebox throws. The tenant's calls stay denied then, and it can be deleted again
  */
 export async function deleteTenant(
-  { database, glovebox, authenticator, tools, calls, tenantChanges, vacuumFull }: DeletionParts,
+  { database, glovebox, authenticator, tools, calls, tenantChanges, vacuumFull }: DeletionDependencies,
   tenantId: string,
   actor: Actor,
 ): Promise<{ readonly [name: string]: unknown }> {

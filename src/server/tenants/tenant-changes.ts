@@ -18,7 +18,7 @@ const HOLD_MS = 10_000;
 /** Longest time in ms that a deletion waits for the other replicas. */
 const DELETION_MS = 10_000;
 
-export interface TenantChangesParts {
+export interface TenantChangesDependencies {
   readonly db: Db;
   readonly bus: ReplicaBus;
   readonly requests: ReplicaRequests;
@@ -30,17 +30,17 @@ export interface TenantChangesParts {
 }
 
 export class TenantChanges implements Disposable {
-  readonly #parts: TenantChangesParts;
+  readonly #dependencies: TenantChangesDependencies;
   readonly #subscription: Disposable;
   /** The latest change of each tenant that is being applied. */
   readonly #latest = new Map<string, Promise<void>>();
   readonly #holds = new Map<string, NodeJS.Timeout>();
 
-  constructor(parts: TenantChangesParts) {
-    this.#parts = parts;
-    this.#subscription = parts.bus.subscribe("tenant", async ({ sender, message: { tenant, request } }) => {
+  constructor(dependencies: TenantChangesDependencies) {
+    this.#dependencies = dependencies;
+    this.#subscription = dependencies.bus.subscribe("tenant", async ({ sender, message: { tenant, request } }) => {
       if (request === undefined) await this.#inOrder(tenant, () => this.#apply(tenant));
-      else if (sender !== parts.bus.replicaId) await this.#erase(tenant, request);
+      else if (sender !== dependencies.bus.replicaId) await this.#erase(tenant, request);
     });
   }
 
@@ -49,13 +49,13 @@ export class TenantChanges implements Disposable {
    * @param transaction the change itself: the message is sent if it is committed
    */
   async announce(tenantId: string, transaction: Db): Promise<void> {
-    await this.#parts.bus.publish({ type: "tenant", tenant: tenantId }, transaction);
+    await this.#dependencies.bus.publish({ type: "tenant", tenant: tenantId }, transaction);
   }
 
   /** Removes what the other replicas have of a tenant whose deletion has begun. Returns the replicas that did not answer in time. */
   async eraseElsewhere(tenantId: string): Promise<readonly string[]> {
     const limits = { timeoutMs: DELETION_MS, until: "all" } as const;
-    const { silent } = await this.#parts.requests.send({ type: "tenant", tenant: tenantId }, limits);
+    const { silent } = await this.#dependencies.requests.send({ type: "tenant", tenant: tenantId }, limits);
     return silent;
   }
 
@@ -76,19 +76,19 @@ export class TenantChanges implements Disposable {
   }
 
   async #apply(tenantId: string): Promise<void> {
-    const { db, glovebox, authenticator } = this.#parts;
+    const { db, glovebox, authenticator } = this.#dependencies;
     authenticator.clear();
     glovebox.invalidateTenant(tenantId);
     const tenant = await findTenant(db, tenantId);
     if (tenant?.state === "active") this.#release(tenantId);
     // New calls are denied already. Its work ends with the request to erase it, and says why.
-    else if (tenant?.state === "deleting") this.#parts.slots.cancelAll(tenantId, "tenant_deleted");
+    else if (tenant?.state === "deleting") this.#dependencies.slots.cancelAll(tenantId, "tenant_deleted");
     // Also one that was deleted while this process was frozen.
     else await this.#endWork(tenantId);
   }
 
   async #endWork(tenantId: string): Promise<void> {
-    const { glovebox, slots } = this.#parts;
+    const { glovebox, slots } = this.#dependencies;
     slots.cancelAll(tenantId, "tenant_suspended");
     clearTimeout(this.#holds.get(tenantId));
     this.#holds.set(
@@ -109,14 +109,14 @@ export class TenantChanges implements Disposable {
     clearTimeout(hold);
     this.#holds.delete(tenantId);
     try {
-      this.#parts.glovebox.resumeTenant(tenantId);
+      this.#dependencies.glovebox.resumeTenant(tenantId);
     } catch {
       // It is being deleted in this process.
     }
   }
 
   async #erase(tenantId: string, request: string): Promise<void> {
-    const { db, glovebox, tools, calls, requests, authenticator } = this.#parts;
+    const { db, glovebox, tools, calls, requests, authenticator } = this.#dependencies;
     const tenant = await findTenant(db, tenantId);
     // A message can be false; the row is not.
     if (tenant !== undefined && tenant.state !== "deleting") return await requests.answer(request, false);

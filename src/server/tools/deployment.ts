@@ -112,7 +112,7 @@ export interface DeployedVersion {
   readonly warnings: readonly string[];
 }
 
-export interface DeploymentParts {
+export interface DeploymentDependencies {
   readonly glovebox: Glovebox;
   /** Undefined if uploads may not install packages. */
   readonly installer: PackageInstaller | undefined;
@@ -184,7 +184,7 @@ async function checkCounts(
  * @param map the source map of the upload: errors name the author's files
  */
 async function inspect(
-  { glovebox, installer }: Pick<DeploymentParts, "glovebox" | "installer">,
+  { glovebox, installer }: Pick<DeploymentDependencies, "glovebox" | "installer">,
   tenantId: string,
   source: Source,
   named: Pick<Deployment, "name" | "defaultName" | "language">,
@@ -212,7 +212,7 @@ async function inspect(
  * @throws {ToolError} BUNDLE_FAILED and others of `Glovebox.inspectTool`; CAPABILITY_DENIED, QUOTA_EXCEEDED
  */
 export async function deploy(
-  { glovebox, installer, db, kind, limits: serverLimits }: DeploymentParts,
+  { glovebox, installer, db, kind, limits: serverLimits }: DeploymentDependencies,
   tenantId: string,
   upload: Deployment,
   { actor, keyId, mayApprove }: { readonly actor: Actor; readonly keyId: string; readonly mayApprove: boolean },

@@ -35,7 +35,7 @@ export const DraftSchema = z.strictObject({
 });
 export type Draft = z.output<typeof DraftSchema>;
 
-export interface DraftParts {
+export interface DraftDependencies {
   readonly glovebox: Glovebox;
   readonly db: Db;
   /** Limits of every call of the server. */
@@ -77,7 +77,7 @@ function checkApproval({ policy }: TenantRecord, tool: string | undefined, defin
  *   tenant has no free slot
  */
 export async function runDraft(
-  { glovebox, db, calls, limits, slots }: DraftParts,
+  { glovebox, db, calls, limits, slots }: DraftDependencies,
   tenant: TenantRecord,
   { source, mode, language = mode === "script" ? "javascript" : "typescript", tool, input = {}, timeoutMs }: Draft,
   { mayApprove, mayApproveCalls, keyId, signal }: DraftCaller,

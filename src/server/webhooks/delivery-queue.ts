@@ -30,7 +30,7 @@ const MAX_SENDING_PER_TENANT = 4;
 /** Status by which a receiver says that it wants no more deliveries. */
 const GONE = 410;
 
-export interface DeliveryQueueParts {
+export interface DeliveryQueueDependencies {
   readonly database: OpenDatabase;
   readonly masterKey: MasterKey;
   /** Addresses that webhooks may reach although they are not public. */
@@ -46,16 +46,16 @@ export interface DeliveryQueueParts {
 export const toSigner = (secret: string): Signer => new Signer(secret);
 
 export class DeliveryQueue implements AsyncDisposable {
-  readonly #parts: DeliveryQueueParts;
+  readonly #dependencies: DeliveryQueueDependencies;
   readonly #delays: readonly number[];
   readonly #sending = new Map<string, { readonly tenantId: string; readonly done: Promise<void> }>();
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #claiming: Promise<void> | undefined;
 
-  constructor(parts: DeliveryQueueParts) {
-    this.#parts = parts;
-    this.#delays = parts.delays ?? RETRY_DELAYS;
+  constructor(dependencies: DeliveryQueueDependencies) {
+    this.#dependencies = dependencies;
+    this.#delays = dependencies.delays ?? RETRY_DELAYS;
   }
 
   start(): void {
@@ -67,7 +67,7 @@ export class DeliveryQueue implements AsyncDisposable {
   notify(): void {
     if (this.#stop.signal.aborted) return;
     this.#claiming ??= this.#claim()
-      .catch(this.#parts.onError)
+      .catch(this.#dependencies.onError)
       .finally(() => {
         this.#claiming = undefined;
       });
@@ -91,13 +91,13 @@ export class DeliveryQueue implements AsyncDisposable {
     for (;;) {
       const limit = Math.min(MAX_SENDING_PER_TENANT, MAX_SENDING - this.#sending.size);
       if (limit <= 0 || this.#stop.signal.aborted) return;
-      const now = this.#parts.database.clock.now();
+      const now = this.#dependencies.database.clock.now();
       const claim = { limit, now, until: now + LEASE_MS, except: this.#busyTenants() };
-      const rows = await claimDeliveries(this.#parts.database, claim);
+      const rows = await claimDeliveries(this.#dependencies.database, claim);
       if (rows.length === 0) return;
       for (const row of rows) {
         const done = this.#sendOne(row)
-          .catch(this.#parts.onError)
+          .catch(this.#dependencies.onError)
           .finally(() => {
             this.#sending.delete(row.id);
             this.notify();
@@ -108,7 +108,7 @@ export class DeliveryQueue implements AsyncDisposable {
   }
 
   async #sendOne(row: DeliveriesTable): Promise<void> {
-    const { database, masterKey, addresses, send = sendGuardedRequest } = this.#parts;
+    const { database, masterKey, addresses, send = sendGuardedRequest } = this.#dependencies;
     const { db } = database;
     const tenantId = row.tenant_id;
     const webhook = await findWebhook(db, tenantId, row.webhook_id);
@@ -149,7 +149,7 @@ export class DeliveryQueue implements AsyncDisposable {
     const delay = this.#delays[row.attempts - 1];
     if (delay === undefined || status === GONE) return this.#ended(row, "failed", status, message);
     // Spread, so that the deliveries of a receiver that was down do not arrive all at once.
-    const runAt = this.#parts.database.clock.now() + delay * (1 + Math.random() / 10);
+    const runAt = this.#dependencies.database.clock.now() + delay * (1 + Math.random() / 10);
     return { state: "waiting", run_at: Math.round(runAt), status, error: message, ended_at: null };
   }
 
@@ -159,6 +159,6 @@ export class DeliveryQueue implements AsyncDisposable {
     status: number | null,
     error: string | null,
   ): DeliveryOutcome {
-    return { state, run_at: row.run_at, status, error, ended_at: this.#parts.database.clock.now() };
+    return { state, run_at: row.run_at, status, error, ended_at: this.#dependencies.database.clock.now() };
   }
 }

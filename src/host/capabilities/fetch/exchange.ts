@@ -34,7 +34,7 @@ export interface ExchangeRequest extends ToolRequest {
 }
 
 /** Dependencies that the exchanges of a call share. */
-export interface ExchangeParts {
+export interface ExchangeDependencies {
   readonly policy: EgressPolicy;
   readonly requested: readonly EgressRule[] | undefined;
   readonly secrets: CallSecrets;
@@ -48,7 +48,7 @@ const DONE: Part = { done: true };
 
 /** An exchange ends with the last part of its body, with a failure, or when it is cancelled. */
 export class HttpExchange {
-  readonly #parts: ExchangeParts;
+  readonly #dependencies: ExchangeDependencies;
   readonly #abort = new AbortController();
   readonly #onEnd: () => void;
   readonly #timer: NodeJS.Timeout;
@@ -66,11 +66,11 @@ export class HttpExchange {
   #failure: ToolError | undefined;
   #headersTo: ExchangeRequest["headersTo"];
 
-  constructor(parts: ExchangeParts, onEnd: () => void) {
-    this.#parts = parts;
+  constructor(dependencies: ExchangeDependencies, onEnd: () => void) {
+    this.#dependencies = dependencies;
     this.#onEnd = onEnd;
-    this.#turns = { signal: this.#abort.signal, cpuAccount: parts.cpuAccount };
-    const { timeoutMs } = parts.policy;
+    this.#turns = { signal: this.#abort.signal, cpuAccount: dependencies.cpuAccount };
+    const { timeoutMs } = dependencies.policy;
     const tooLong = (): ToolError => networkError(`timed out after ${timeoutMs} ms (egress.timeoutMs)`, "ETIMEDOUT");
     this.#timer = setTimeout(() => this.#fail(tooLong()), timeoutMs);
   }
@@ -79,7 +79,7 @@ export class HttpExchange {
   async request(request: ExchangeRequest): Promise<ResponseHead> {
     try {
       this.#headersTo = request.headersTo;
-      const first = await toHop(request, this.#parts.policy, this.#turns);
+      const first = await toHop(request, this.#dependencies.policy, this.#turns);
       return await this.#follow(first, request.guard);
     } catch (thrown) {
       throw this.#fail(thrown);
@@ -138,7 +138,7 @@ export class HttpExchange {
   }
 
   async #follow(first: Hop, guard: RedirectGuard | undefined): Promise<ResponseHead> {
-    const { policy, secrets } = this.#parts;
+    const { policy, secrets } = this.#dependencies;
     let hop = first;
     for (let followed = 0; ; followed += 1) {
       const response = await this.#send(hop);
@@ -157,7 +157,7 @@ export class HttpExchange {
 
   /** Checks one request and sends it, with the values of secrets inserted. */
   async #send(hop: Hop): Promise<Dispatcher.ResponseData> {
-    const { policy, requested, secrets, connections } = this.#parts;
+    const { policy, requested, secrets, connections } = this.#dependencies;
     const { url, method } = hop;
     const addresses = checkTarget(url, method, policy, requested);
     checkHeaders(hop.headers);
@@ -186,7 +186,7 @@ export class HttpExchange {
     { body, headers }: Hop,
     filler: RequestFiller,
   ): Promise<{ readonly body: Buffer | Readable | null; readonly framing: HeaderList }> {
-    const { requestBytes } = this.#parts.policy;
+    const { requestBytes } = this.#dependencies.policy;
     this.#sending?.destroy();
     this.#sending = undefined;
     if (body === null) return { body, framing: [] };
@@ -208,7 +208,7 @@ export class HttpExchange {
     headers: HeaderList,
     redirected: boolean,
   ): Promise<ResponseHead> {
-    const { secrets, policy } = this.#parts;
+    const { secrets, policy } = this.#dependencies;
     const { redactor } = secrets;
     const { statusCode: status, body } = response;
     // The body may fail before the tool reads it. A later read still reports the failure.
@@ -242,8 +242,8 @@ export class HttpExchange {
     this.#client = undefined;
     // A connection on which the request body is still being sent cannot be reused.
     if (client !== undefined && url !== undefined) {
-      if (this.#sending !== undefined && !this.#sending.readableEnded) this.#parts.connections.drop(client);
-      else this.#parts.connections.keep(url, client);
+      if (this.#sending !== undefined && !this.#sending.readableEnded) this.#dependencies.connections.drop(client);
+      else this.#dependencies.connections.keep(url, client);
     }
     this.#finish();
   }
@@ -261,7 +261,7 @@ export class HttpExchange {
   }
 
   #dropClient(): void {
-    if (this.#client !== undefined) this.#parts.connections.drop(this.#client);
+    if (this.#client !== undefined) this.#dependencies.connections.drop(this.#client);
     this.#client = undefined;
   }
 

@@ -8,7 +8,7 @@ import { type Capability, type CapabilityContext, defineCapability } from "../ca
 import { Traffic, WebSocketConnection } from "../websocket/connection.ts";
 import { Connections } from "./connections.ts";
 import { type EgressPolicy, parseRequestedHosts } from "./egress-policy.ts";
-import { type ExchangeParts, HttpExchange } from "./exchange.ts";
+import { type ExchangeDependencies, HttpExchange } from "./exchange.ts";
 import type { Resolver } from "./pinned-addresses.ts";
 import type { RedirectGuard } from "./redirects.ts";
 import { type HeaderList, traceHeaders } from "./request-headers.ts";
@@ -76,7 +76,7 @@ type Input = z.infer<typeof InputSchema>;
 
 /** All exchanges of one call. Disposing it cancels them and closes their connections. */
 class CallExchanges implements Disposable {
-  readonly #parts: ExchangeParts;
+  readonly #dependencies: ExchangeDependencies;
   readonly #traffic: Traffic;
   /** By number. Ended exchanges are kept, so that late requests receive their failure. */
   readonly #exchanges = new Map<number, HttpExchange | WebSocketConnection>();
@@ -85,17 +85,17 @@ class CallExchanges implements Disposable {
   #open = 0;
   #isDisposed = false;
 
-  constructor(parts: ExchangeParts) {
-    this.#parts = parts;
-    this.#traffic = new Traffic(parts.policy.webSocketBytes);
+  constructor(dependencies: ExchangeDependencies) {
+    this.#dependencies = dependencies;
+    this.#traffic = new Traffic(dependencies.policy.webSocketBytes);
   }
 
   begin(number: number): HttpExchange {
-    return this.#add(number, (onEnd) => new HttpExchange(this.#parts, onEnd));
+    return this.#add(number, (onEnd) => new HttpExchange(this.#dependencies, onEnd));
   }
 
   beginWebSocket(number: number): WebSocketConnection {
-    return this.#add(number, (onEnd) => new WebSocketConnection(this.#parts, this.#traffic, onEnd));
+    return this.#add(number, (onEnd) => new WebSocketConnection(this.#dependencies, this.#traffic, onEnd));
   }
 
   #add<Kind extends HttpExchange | WebSocketConnection>(number: number, create: (onEnd: () => void) => Kind): Kind {
@@ -133,17 +133,17 @@ class CallExchanges implements Disposable {
   [Symbol.dispose](): void {
     this.#isDisposed = true;
     for (const exchange of this.#exchanges.values()) exchange.cancel();
-    this.#parts.connections[Symbol.dispose]();
+    this.#dependencies.connections[Symbol.dispose]();
   }
 }
 
-export interface FetchParts {
+export interface FetchDependencies {
   readonly policyOf: (context: CapabilityContext) => EgressPolicy;
   /** The secrets of a call, the same for each of its capabilities. */
   readonly secretsOf: (context: CapabilityContext) => CallSecrets;
 }
 
-export function createFetchCapability({ policyOf, secretsOf }: FetchParts): Capability {
+export function createFetchCapability({ policyOf, secretsOf }: FetchDependencies): Capability {
   const open = async (context: CapabilityContext): Promise<CallExchanges> => {
     const policy = policyOf(context);
     const requested = parseRequestedHosts(context.requested);

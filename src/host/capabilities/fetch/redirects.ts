@@ -67,7 +67,7 @@ const becomesGet = (status: number, method: string): boolean =>
   status === 303 ? method !== "GET" && method !== "HEAD" : status < 303 && method === "POST";
 
 /** Dependencies of {@link redirectOf}. */
-export interface RedirectParts {
+export interface RedirectDependencies {
   readonly policy: EgressPolicy;
   readonly secrets: CallSecrets;
   readonly turns: Turns;
@@ -79,8 +79,13 @@ export interface RedirectParts {
  * Returns the request that follows a redirect, as modified by the host's guard.
  * @throws {ToolError} CAPABILITY_DENIED, TOOL_FAILED, the guard's rejection
  */
-export async function redirectOf(hop: Hop, status: number, location: string, parts: RedirectParts): Promise<Hop> {
-  const { secrets, turns, guard } = parts;
+export async function redirectOf(
+  hop: Hop,
+  status: number,
+  location: string,
+  dependencies: RedirectDependencies,
+): Promise<Hop> {
+  const { secrets, turns, guard } = dependencies;
   const url = URL.parse(Buffer.from(location, "latin1").toString(), hop.url.href);
   if (url === null) throw networkError("the response redirects to an invalid URL");
   url.hash ||= hop.url.hash;
@@ -94,7 +99,7 @@ export async function redirectOf(hop: Hop, status: number, location: string, par
   const headers = await redirectedHeaders(hop, { isCrossOrigin, dropsBody }, new RequestFiller(secrets, url, turns));
   const { redirect } = hop;
   const next = { url, method: dropsBody ? "GET" : hop.method, headers, body: dropsBody ? null : hop.body, redirect };
-  return guard === undefined ? next : await guarded(next, hop.url, guard, parts);
+  return guard === undefined ? next : await guarded(next, hop.url, guard, dependencies);
 }
 
 /** Returns the headers to send to the redirect's target. Credentials and headers with placeholders are not sent to another origin. */
@@ -112,8 +117,8 @@ async function redirectedHeaders(
 }
 
 /** Runs the guard. A request that it modified is checked like a request of the tool. */
-async function guarded(hop: Hop, from: URL, guard: RedirectGuard, parts: RedirectParts): Promise<Hop> {
-  const { secrets, turns, policy } = parts;
+async function guarded(hop: Hop, from: URL, guard: RedirectGuard, dependencies: RedirectDependencies): Promise<Hop> {
+  const { secrets, turns, policy } = dependencies;
   const { method, headers, redirect } = hop;
   const [url = "", redirectedFrom = ""] = await secrets.redactor.texts([hop.url.href, from.href], turns);
   const body = Buffer.isBuffer(hop.body) ? { base64: hop.body.toString("base64") } : null;

@@ -7,7 +7,7 @@ import type { Turns } from "../../observability/redaction/stream-filter.ts";
 import { LONG_LATE_MS, RunningTimer } from "../../util/running-timer.ts";
 import { runTimeSliced } from "../../util/time-slicing.ts";
 import { checkTarget } from "../fetch/check-target.ts";
-import type { ExchangeParts, ExchangeRequest } from "../fetch/exchange.ts";
+import type { ExchangeDependencies, ExchangeRequest } from "../fetch/exchange.ts";
 import { networkError, toExchangeError } from "../fetch/network-errors.ts";
 import { RequestFiller } from "../fetch/request-fill.ts";
 import { checkHeaders, withTrace } from "../fetch/request-headers.ts";
@@ -66,7 +66,7 @@ export class Traffic {
 
 /** A connection ends when it is closed, fails or is cancelled. Every request after a failure is answered with the first failure. */
 export class WebSocketConnection {
-  readonly #parts: ExchangeParts;
+  readonly #dependencies: ExchangeDependencies;
   readonly #traffic: Traffic;
   readonly #abort = new AbortController();
   readonly #onEnd: () => void;
@@ -92,13 +92,13 @@ export class WebSocketConnection {
   #failure: ToolError | undefined;
   #hasEnded = false;
 
-  constructor(parts: ExchangeParts, traffic: Traffic, onEnd: () => void) {
-    this.#parts = parts;
+  constructor(dependencies: ExchangeDependencies, traffic: Traffic, onEnd: () => void) {
+    this.#dependencies = dependencies;
     this.#traffic = traffic;
     this.#onEnd = onEnd;
-    this.#turns = { signal: this.#abort.signal, cpuAccount: parts.cpuAccount };
-    const { timeoutMs, responseBytes } = parts.policy;
-    this.#messages = new MessageReader(parts.secrets.redactor, this.#turns);
+    this.#turns = { signal: this.#abort.signal, cpuAccount: dependencies.cpuAccount };
+    const { timeoutMs, responseBytes } = dependencies.policy;
+    this.#messages = new MessageReader(dependencies.secrets.redactor, this.#turns);
     this.#reader = new WebSocketFrameReader(
       responseBytes,
       () =>
@@ -123,7 +123,7 @@ export class WebSocketConnection {
   }
 
   async #open({ url: text, headers, headersTo }: ExchangeRequest): Promise<string> {
-    const { policy, requested, secrets, connections } = this.#parts;
+    const { policy, requested, secrets, connections } = this.#dependencies;
     const { signal } = this.#abort;
     const url = URL.parse(text);
     if (url === null) throw new ToolError("PARAM_INVALID", "Expected an absolute URL");
@@ -154,7 +154,7 @@ export class WebSocketConnection {
       socket.destroy();
       return;
     }
-    const { policy, secrets } = this.#parts;
+    const { policy, secrets } = this.#dependencies;
     socket.setTimeout(0);
     socket.setNoDelay(true);
     this.#socket = socket;
@@ -284,7 +284,7 @@ export class WebSocketConnection {
       return close !== undefined || bytes >= ANSWER_BYTES || parts.length >= ANSWER_PARTS;
     };
     if (this.#reader.waitingBytes > MAX_SYNC_BYTES)
-      await runTimeSliced(step, this.#abort.signal, this.#parts.cpuAccount);
+      await runTimeSliced(step, this.#abort.signal, this.#dependencies.cpuAccount);
     else while (!step());
     return close;
   }
@@ -341,7 +341,7 @@ export class WebSocketConnection {
       this.#timer[Symbol.dispose]();
       await this.#shutDown(close.code === NO_CODE ? undefined : close.code);
     }
-    const [reason = ""] = await this.#parts.secrets.redactor.texts([close.reason], this.#turns);
+    const [reason = ""] = await this.#dependencies.secrets.redactor.texts([close.reason], this.#turns);
     return this.#end({ ...close, reason });
   }
 

@@ -96,7 +96,7 @@ export function fromProtocol({ code, message }: ProtocolError, server: string, t
   }
 }
 
-export interface CallErrorParts {
+export interface CallErrorSources {
   readonly server: string;
   readonly timeoutMs: number;
   /** Returns the cause of a transport failure, which is the same for all calls that failed together. */
@@ -104,9 +104,9 @@ export interface CallErrorParts {
 }
 
 /** Converts what a call of a tool threw to a ToolError. */
-export function toCallError(thrown: unknown, call: UpstreamCall, parts: CallErrorParts): ToolError {
+export function toCallError(thrown: unknown, call: UpstreamCall, sources: CallErrorSources): ToolError {
   const { toolName, context } = call;
-  const { server, timeoutMs, toOutage } = parts;
+  const { server, timeoutMs, toOutage } = sources;
   if (context.signal.aborted) return context.signal.reason as ToolError;
   if (call.isIdle) {
     const message = `"${toolName}" of the MCP server "${server}" was cancelled: no result or progress for ${timeoutMs} ms (timeoutMs)`;
@@ -158,7 +158,7 @@ export function toCallError(thrown: unknown, call: UpstreamCall, parts: CallErro
 /** The program exited before it was connected. */
 export class EndedEarly extends Error {}
 
-export interface ConnectErrorParts {
+export interface ConnectErrorSources {
   readonly server: string;
   readonly config: Pick<McpServerConfig, "connectTimeoutMs">;
   /** Aborts with a ToolError when the connection is no longer needed. */
@@ -166,7 +166,7 @@ export interface ConnectErrorParts {
 }
 
 /** Converts the failure of a connection to a ToolError. If the signal has aborted, returns its reason. */
-export function toConnectError(thrown: unknown, { server, config, signal }: ConnectErrorParts): unknown {
+export function toConnectError(thrown: unknown, { server, config, signal }: ConnectErrorSources): unknown {
   if (signal.aborted) return signal.reason;
   if (thrown instanceof ToolError) return serverUnavailable(server, `could not be started: ${thrown.message}`, thrown);
   if (thrown instanceof UnauthorizedError) return unauthorized(server, thrown);

@@ -40,7 +40,7 @@ export interface TaskParams {
   readonly inputResponses?: JsonObject;
 }
 
-export interface ConnectionParts {
+export interface ConnectionDependencies {
   readonly server: string;
   readonly config: McpServerConfig;
   readonly credentials: TenantCredentials;
@@ -62,7 +62,7 @@ export interface ConnectionParts {
 const NO_VALIDATOR = { getValidator: () => () => ({ valid: true, data: undefined, errorMessage: undefined }) as never };
 
 export class UpstreamConnection implements AsyncDisposable {
-  readonly #parts: ConnectionParts;
+  readonly #dependencies: ConnectionDependencies;
   readonly #client: Client;
   readonly #opened: OpenedTransport;
   readonly #calls = new Set<UpstreamCall>();
@@ -75,11 +75,11 @@ export class UpstreamConnection implements AsyncDisposable {
   #isClosing = false;
   readonly openedAt: number = performance.now();
 
-  private constructor(parts: ConnectionParts, mode: "auto" | "legacy" | { readonly pin: string }) {
-    const { server, config, credentials, environment, version } = parts;
-    this.#parts = parts;
+  private constructor(dependencies: ConnectionDependencies, mode: "auto" | "legacy" | { readonly pin: string }) {
+    const { server, config, credentials, environment, version } = dependencies;
+    this.#dependencies = dependencies;
     this.#opened = openTransport(config, credentials, environment);
-    if (this.#opened.diagnostics !== undefined) parts.onDiagnostics(this.#opened.diagnostics);
+    if (this.#opened.diagnostics !== undefined) dependencies.onDiagnostics(this.#opened.diagnostics);
     const timeoutMs = Math.min(PROBE_MS, Math.ceil(config.connectTimeoutMs / 2));
     const client = new Client(
       { name: "glovebox", version },
@@ -94,39 +94,39 @@ export class UpstreamConnection implements AsyncDisposable {
     client.setNotificationHandler("notifications/message", ({ params }) => {
       this.#currentCall()?.log(params.level, params.logger, params.data);
     });
-    client.setNotificationHandler("notifications/tools/list_changed", () => parts.onToolsChanged());
+    client.setNotificationHandler("notifications/tools/list_changed", () => dependencies.onToolsChanged());
     client.onclose = () => this.#handleClose();
     // Errors that make a request fail reach its caller, and the others have no consequence.
     client.onerror = () => {};
     this.#client = client;
-    this.#changes = new ChangeSubscription(client, config.connectTimeoutMs, () => parts.onToolsChanged());
+    this.#changes = new ChangeSubscription(client, config.connectTimeoutMs, () => dependencies.onToolsChanged());
   }
 
   /** Starts the server if it is a program, and connects to it. @throws {ToolError} TOOL_UNAVAILABLE, as a rejection */
-  static async open(parts: ConnectionParts): Promise<UpstreamConnection> {
-    const { config } = parts;
+  static async open(dependencies: ConnectionDependencies): Promise<UpstreamConnection> {
+    const { config } = dependencies;
     const mode = config.protocol === "2026-07-28" ? { pin: config.protocol } : config.protocol;
     try {
-      return await UpstreamConnection.#open(parts, mode);
+      return await UpstreamConnection.#open(dependencies, mode);
     } catch (thrown) {
       const isProgram = !("url" in config);
       // Some programs exit when they receive a request that they do not know.
       if (isProgram && mode === "auto" && thrown instanceof EndedEarly) {
-        return await UpstreamConnection.#open(parts, "legacy").catch((again: unknown) => {
-          throw toConnectError(again, parts);
+        return await UpstreamConnection.#open(dependencies, "legacy").catch((again: unknown) => {
+          throw toConnectError(again, dependencies);
         });
       }
-      throw toConnectError(thrown, parts);
+      throw toConnectError(thrown, dependencies);
     }
   }
 
   static async #open(
-    parts: ConnectionParts,
+    dependencies: ConnectionDependencies,
     mode: "auto" | "legacy" | { readonly pin: string },
   ): Promise<UpstreamConnection> {
-    const connection = new UpstreamConnection(parts, mode);
-    const { connectTimeoutMs } = parts.config;
-    const inTime = AbortSignal.any([parts.signal, AbortSignal.timeout(connectTimeoutMs)]);
+    const connection = new UpstreamConnection(dependencies, mode);
+    const { connectTimeoutMs } = dependencies.config;
+    const inTime = AbortSignal.any([dependencies.signal, AbortSignal.timeout(connectTimeoutMs)]);
     try {
       // Without an exchange, so that later messages of the server are not attributed to the request that opened the connection.
       const connecting = currentExchange.run(undefined, () =>
@@ -135,7 +135,7 @@ export class UpstreamConnection implements AsyncDisposable {
       await untilAborted(connecting, inTime);
     } catch (thrown) {
       const { hasEnded } = connection.transport;
-      parts.onDiscarded(connection[Symbol.asyncDispose]());
+      dependencies.onDiscarded(connection[Symbol.asyncDispose]());
       throw hasEnded ? new EndedEarly("The program exited while it was being connected", { cause: thrown }) : thrown;
     }
     connection.#isOpen = true;
@@ -171,13 +171,13 @@ export class UpstreamConnection implements AsyncDisposable {
   get notifiesOfChanges(): boolean {
     if (this.#client.getProtocolEra() !== "legacy") return this.#changes.isOpen;
     // Over HTTP it is unknown whether the server has opened a stream for notifications.
-    const isProgram = !("url" in this.#parts.config);
+    const isProgram = !("url" in this.#dependencies.config);
     return isProgram && this.#client.getServerCapabilities()?.tools?.listChanged === true;
   }
 
   #begin(): void {
     const { logging, tools } = this.#client.getServerCapabilities() ?? {};
-    const { connectTimeoutMs, logLevel } = this.#parts.config;
+    const { connectTimeoutMs, logLevel } = this.#dependencies.config;
     const isLegacy = this.#client.getProtocolEra() === "legacy";
     if (isLegacy && logging !== undefined) {
       this.#client.setLoggingLevel(logLevel, { timeout: connectTimeoutMs }).catch(() => {});
@@ -194,7 +194,7 @@ export class UpstreamConnection implements AsyncDisposable {
 
   /** Returns all pages of the server's tools, unchecked. @throws {ToolError | StaleConnection} TOOL_UNAVAILABLE, as a rejection */
   async listTools(): Promise<Listing> {
-    const { server, config } = this.#parts;
+    const { server, config } = this.#dependencies;
     const listing = new Listing(config.maxTools);
     if (this.#client.getServerCapabilities()?.tools === undefined) return listing;
     const signal = AbortSignal.timeout(config.connectTimeoutMs);
@@ -214,7 +214,7 @@ export class UpstreamConnection implements AsyncDisposable {
    * @throws {ToolError | StaleConnection} as a rejection
    */
   async callTool(call: UpstreamCall, args: { readonly [name: string]: JsonValue }): Promise<UpstreamAnswer> {
-    const { server, config } = this.#parts;
+    const { server, config } = this.#dependencies;
     const { toolName, context } = call;
     const { logLevel } = config;
     const requestsLogs = this.#client.getProtocolEra() === "modern" && this.#client.getServerCapabilities()?.logging;
@@ -230,7 +230,7 @@ export class UpstreamConnection implements AsyncDisposable {
     await this.#request(call, () => this.#client.callTool(params, options));
     const { result } = call;
     if (result === undefined) throw serverUnavailable(server, `returned no result for "${toolName}"`, undefined);
-    this.#parts.onAnswered();
+    this.#dependencies.onAnswered();
     // Only the revision of 2026 has tasks.
     const isTask = result.resultType === "task" && this.#client.getProtocolEra() === "modern";
     return isTask ? { task: result } : { result };
@@ -264,7 +264,7 @@ export class UpstreamConnection implements AsyncDisposable {
 
   /** Runs a request of a call. @throws {ToolError | StaleConnection} as a rejection */
   async #request(call: UpstreamCall, send: () => Promise<unknown>): Promise<void> {
-    const { server, config } = this.#parts;
+    const { server, config } = this.#dependencies;
     this.#calls.add(call);
     try {
       await currentExchange.run(call, send);
@@ -294,7 +294,7 @@ export class UpstreamConnection implements AsyncDisposable {
 
   /** Closes the connection to a program that runs but does not answer, so that the next call starts a new process. */
   #restartIfInactive({ begunAt }: UpstreamCall): void {
-    const { config, onClosed, onDiscarded } = this.#parts;
+    const { config, onClosed, onDiscarded } = this.#dependencies;
     if ("url" in config || !this.#isOpen) return;
     if (!this.#inactivity.isInactive(begunAt, this.transport.lastMessageAt, config.timeoutMs)) return;
     onClosed();
@@ -305,7 +305,7 @@ export class UpstreamConnection implements AsyncDisposable {
     const wasOpen = this.#isOpen;
     this.#isOpen = false;
     this.#changes[Symbol.dispose]();
-    if (wasOpen && !this.#isClosing) this.#parts.onClosed();
+    if (wasOpen && !this.#isClosing) this.#dependencies.onClosed();
   }
 
   /** Closes the connection, in bounded time. A second call has no effect. */

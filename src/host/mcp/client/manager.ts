@@ -10,7 +10,7 @@ import {
   McpServerSchema,
   type UpstreamServerOptions,
 } from "./mcp-options.ts";
-import { type McpServerStatus, UpstreamServer, type UpstreamServerParts } from "./upstream-server.ts";
+import { type McpServerStatus, UpstreamServer, type UpstreamServerDependencies } from "./upstream-server.ts";
 
 /** Checks that the options name the server's tenants, or all tenants, as the tenancy requires. @throws {ToolError} PARAM_INVALID */
 function checkTenants({ tenants, scope }: McpServerConfig, { mode }: Tenancy, where: string): void {
@@ -30,14 +30,14 @@ function checkTenants({ tenants, scope }: McpServerConfig, { mode }: Tenancy, wh
 /** The upstream MCP servers of a Glovebox, as `glovebox.mcp`. A server is started when its tools are first listed or called. */
 export class McpManager implements AsyncDisposable {
   readonly #router: ToolRouter;
-  readonly #parts: Omit<UpstreamServerParts, "tenancy">;
+  readonly #dependencies: Omit<UpstreamServerDependencies, "tenancy">;
   readonly #servers = new Map<string, UpstreamServer>();
   #isClosed = false;
 
   /** @internal use `createGlovebox({ mcp })` */
-  constructor(router: ToolRouter, parts: Omit<UpstreamServerParts, "tenancy">) {
+  constructor(router: ToolRouter, dependencies: Omit<UpstreamServerDependencies, "tenancy">) {
     this.#router = router;
-    this.#parts = parts;
+    this.#dependencies = dependencies;
   }
 
   /**
@@ -60,7 +60,7 @@ export class McpManager implements AsyncDisposable {
     const { tenancy } = this.#router;
     const serverName = parseOptions(McpServerNameSchema, name, "The server's name");
     checkTenants(config, tenancy, where);
-    const server = new UpstreamServer(serverName, config, { ...this.#parts, tenancy });
+    const server = new UpstreamServer(serverName, config, { ...this.#dependencies, tenancy });
     server.source = this.#router.addToolProvider(name, server);
     this.#servers.set(name, server);
   }

@@ -22,7 +22,7 @@ const DEFAULT_TTL_MS = 60_000;
 /** Shortest time between two listings, whatever TTL and notifications a server sends. */
 const MIN_TTL_MS = 1_000;
 
-export interface LinkParts {
+export interface LinkDependencies {
   readonly server: string;
   readonly config: McpServerConfig;
   readonly environment: NodeJS.ProcessEnv;
@@ -52,7 +52,7 @@ export interface LinkStatus {
 }
 
 export class ReconnectingLink implements AsyncDisposable {
-  readonly #parts: LinkParts;
+  readonly #dependencies: LinkDependencies;
   #connection: UpstreamConnection | undefined;
   #connecting: Promise<UpstreamConnection> | undefined;
   #listing: Promise<void> | undefined;
@@ -73,8 +73,8 @@ export class ReconnectingLink implements AsyncDisposable {
   readonly #discarded = new Set<Promise<void>>();
   usedAt: number = performance.now();
 
-  constructor(parts: LinkParts) {
-    this.#parts = parts;
+  constructor(dependencies: LinkDependencies) {
+    this.#dependencies = dependencies;
   }
 
   get isBusy(): boolean {
@@ -108,7 +108,7 @@ export class ReconnectingLink implements AsyncDisposable {
     this.#closing.signal.throwIfAborted();
     this.usedAt = performance.now();
     if (this.#connection?.isOpen === true) return this.#connection;
-    const { server } = this.#parts;
+    const { server } = this.#dependencies;
     const waitMs = this.#retryAt - performance.now();
     if (this.#connecting === undefined && waitMs > MAX_WAIT_MS) {
       const message = `The MCP server "${server}" is unavailable: connecting failed ${this.#failures} times in a row`;
@@ -123,7 +123,7 @@ export class ReconnectingLink implements AsyncDisposable {
 
   async #open(waitMs: number): Promise<UpstreamConnection> {
     if (waitMs > 0) await pause(waitMs, undefined, { signal: this.#closing.signal }).catch(() => {});
-    const { server, config, environment, version, credentials } = this.#parts;
+    const { server, config, environment, version, credentials } = this.#dependencies;
     try {
       const { UpstreamConnection } = await import("./connection.ts");
       this.#closing.signal.throwIfAborted();
@@ -193,7 +193,7 @@ export class ReconnectingLink implements AsyncDisposable {
       return await this.#request(await this.#connect(signal), request);
     } catch (thrown) {
       if (!(thrown instanceof StaleConnection)) throw thrown;
-      const { server } = this.#parts;
+      const { server } = this.#dependencies;
       const message = `The MCP server "${server}" rejected a new connection right after accepting it`;
       this.#lastError = { message, at: Date.now() };
       throw unavailable("upstream_unavailable", message, { cause: thrown, details: { server } });
@@ -273,7 +273,7 @@ export class ReconnectingLink implements AsyncDisposable {
       if (isNew) this.#lastError = { message: thrown.message, at: Date.now() };
       throw thrown;
     });
-    await this.#parts.onListed(listing);
+    await this.#dependencies.onListed(listing);
     this.#isListed = true;
     this.#listedAt = performance.now();
     // The server reported a change during the listing.
@@ -284,7 +284,7 @@ export class ReconnectingLink implements AsyncDisposable {
 
   /** Closes all connections, in bounded time. A second call has no effect. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closing.abort(unavailable("not_found", `The MCP server "${this.#parts.server}" was removed`));
+    this.#closing.abort(unavailable("not_found", `The MCP server "${this.#dependencies.server}" was removed`));
     clearTimeout(this.#refresh);
     this.#refresh = undefined;
     const open = [this.#connection, ...this.#users.keys()].filter((connection) => connection !== undefined);
@@ -295,7 +295,7 @@ export class ReconnectingLink implements AsyncDisposable {
 }
 
 async function readCredentials(
-  credentials: LinkParts["credentials"],
+  credentials: LinkDependencies["credentials"],
   server: string,
   signal: AbortSignal,
 ): Promise<TenantCredentials> {

@@ -80,7 +80,7 @@ interface TenantLink {
   listIssue: string | undefined;
 }
 
-export interface UpstreamServerParts {
+export interface UpstreamServerDependencies {
   readonly tenancy: Tenancy;
   readonly environment: NodeJS.ProcessEnv;
   readonly version: string;
@@ -96,18 +96,18 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   readonly prefix: string;
   readonly discovery: SourceDiscovery;
   readonly #config: McpServerConfig;
-  readonly #parts: UpstreamServerParts;
+  readonly #dependencies: UpstreamServerDependencies;
   readonly #links = new Map<string, TenantLink>();
   /** Tenants that can use the tools; undefined for all tenants. */
   readonly #tenants: Set<string> | undefined;
   /** Set once, before the first request. Undefined after the server was removed. */
   source: AddedToolProvider | undefined;
 
-  constructor(name: string, config: McpServerConfig, parts: UpstreamServerParts) {
+  constructor(name: string, config: McpServerConfig, dependencies: UpstreamServerDependencies) {
     this.name = name;
     this.prefix = config.prefix ?? `${name}__`;
     this.#config = config;
-    this.#parts = parts;
+    this.#dependencies = dependencies;
     const { tenants } = config;
     this.#tenants = tenants === undefined ? undefined : new Set(tenants);
     this.discovery = {
@@ -161,7 +161,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   }
 
   #createLink(key: string): TenantLink {
-    const { environment, version } = this.#parts;
+    const { environment, version } = this.#dependencies;
     const created: TenantLink = {
       link: new ReconnectingLink({
         ...{ server: this.name, config: this.#config, environment, version },
@@ -247,7 +247,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
 
   /** Returns the tools to register, keyed by alias and tenant. */
   #wantedBy(key: string, names: ReadonlyMap<string, string>): ReadonlyMap<string, WantedTool> {
-    const isShared = key === SHARED || this.#parts.tenancy.mode === "single";
+    const isShared = key === SHARED || this.#dependencies.tenancy.mode === "single";
     const owners = isShared ? [...(this.#tenants ?? [undefined])] : [key];
     const wanted = new Map<string, WantedTool>();
     for (const [alias, name] of names) {

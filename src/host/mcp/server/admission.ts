@@ -20,7 +20,7 @@ export interface AdmittedRequest {
   readonly release: () => void;
 }
 
-interface AdmissionParts {
+interface AdmissionDependencies {
   readonly authenticator: Authenticator;
   readonly tenancy: Tenancy;
   readonly tenantOf: TenantOf | undefined;
@@ -31,9 +31,11 @@ interface AdmissionParts {
 }
 
 /** Returns a function that admits a request, or returns the response that answers it. */
-export function createAdmission(parts: AdmissionParts): (request: Request) => Promise<AdmittedRequest | Response> {
-  const { authenticator, limits } = parts;
-  const identify = createIdentifier({ ...parts, timeoutMs: limits.identifyMs });
+export function createAdmission(
+  dependencies: AdmissionDependencies,
+): (request: Request) => Promise<AdmittedRequest | Response> {
+  const { authenticator, limits } = dependencies;
+  const identify = createIdentifier({ ...dependencies, timeoutMs: limits.identifyMs });
   return async (request) => {
     const malformed = rejectUserinfo(request);
     if (malformed !== undefined) return malformed;
@@ -41,7 +43,7 @@ export function createAdmission(parts: AdmissionParts): (request: Request) => Pr
     if (metadata !== undefined) return metadata;
     if (!METHODS.has(request.method)) return reject(405, "Expected a POST", -32_000, { Allow: "POST" });
     const caller = await identify(request);
-    return "tenantId" in caller ? await admitBody(request, caller, parts) : caller;
+    return "tenantId" in caller ? await admitBody(request, caller, dependencies) : caller;
   };
 }
 
@@ -56,7 +58,7 @@ function rejectUserinfo({ url }: Request): Response | undefined {
 async function admitBody(
   request: Request,
   caller: IdentifiedCaller,
-  { limits, maxBodyBytes, quotas }: AdmissionParts,
+  { limits, maxBodyBytes, quotas }: AdmissionDependencies,
 ): Promise<AdmittedRequest | Response> {
   const owner = ownerOf(caller);
   const busy = quotas.reading.take(owner, 1);

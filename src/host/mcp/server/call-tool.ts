@@ -58,7 +58,7 @@ export interface ToolPageRequest {
 export type McpCallContext = Omit<CallContext, "tenantId" | "signal" | "onLog" | "onProgress" | "client">;
 
 /** The connection or request that a call arrives on. */
-export interface CallParts {
+export interface CallDependencies {
   readonly host: McpHost;
   readonly caller: McpCaller;
   /** The waiting calls of all requests to the same endpoint. */
@@ -107,7 +107,7 @@ function toListeners(currentRequest: () => ServerContext): Pick<CallContext, "on
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 function startCall(
-  { host, caller, server, context, runs }: CallParts,
+  { host, caller, server, context, runs }: CallDependencies,
   definition: ToolDefinition | undefined,
   { name: toolName, arguments: args = {} }: ToolParams,
   ctx: ServerContext,
@@ -161,15 +161,15 @@ function toFailedResult(toolName: string, thrown: unknown): ToolResult {
 }
 
 /** Returns the response that says that a call has become a task. */
-async function toCreatedTask(parts: CallParts, { taskId }: CreatedTask): Promise<CallToolResult> {
-  const run = await parts.runs?.get(taskId, taskOwnerOf(parts.host, parts.caller));
+async function toCreatedTask(dependencies: CallDependencies, { taskId }: CreatedTask): Promise<CallToolResult> {
+  const run = await dependencies.runs?.get(taskId, taskOwnerOf(dependencies.host, dependencies.caller));
   if (run === undefined) throw new Error("The run of a task is not there");
   return { resultType: "task", ...toTask(run) } as unknown as CallToolResult;
 }
 
 /** Returns the waiting call that this request resumes, with the request's answers; undefined for a request that starts a call. */
 function resumeCall(
-  { caller, waiting }: CallParts,
+  { caller, waiting }: CallDependencies,
   toolName: string,
   { mcpReq }: ServerContext,
 ): OpenToolCall | undefined {
@@ -210,22 +210,22 @@ function throwIfProtocolError(
  * @throws {ProtocolError} as a rejection, for an unknown tool, an invalid `requestState`, or a missing capability of the client
  */
 export async function callServerTool(
-  parts: CallParts,
+  dependencies: CallDependencies,
   params: ToolParams,
   ctx: ServerContext,
 ): Promise<CallToolResult | InputRequiredResult> {
-  const { host, caller, waiting, server } = parts;
+  const { host, caller, waiting, server } = dependencies;
   const { name: toolName } = params;
   const find = (): ToolDefinition | undefined => host.router.registry.get(toolName, caller.tenantId)?.definition;
   const definition = find();
-  const call = resumeCall(parts, toolName, ctx) ?? startCall(parts, definition, params, ctx);
+  const call = resumeCall(dependencies, toolName, ctx) ?? startCall(dependencies, definition, params, ctx);
   const round = await call.next(ctx);
   if ("inputRequests" in round) {
     const requestState = await waiting.keep(call, ownerOf(caller), toolName, ctx);
     return inputRequired({ inputRequests: round.inputRequests, requestState });
   }
   const { result } = round;
-  if ("taskId" in result) return await toCreatedTask(parts, result);
+  if ("taskId" in result) return await toCreatedTask(dependencies, result);
   throwIfProtocolError(result, toolName, call, ctx);
   // The definition of an upstream server's tool may become known only during its first call.
   const { outputSchema } = definition ?? find() ?? {};

@@ -135,8 +135,15 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
       return rejectUnavailable("This server is closed");
     }
     const { expiresAtMs } = caller;
-    const parts = { kind: kindOf(client, body), owner: ownerOf(caller), limits, quotas, expiresAtMs, onEnd: release };
-    return await answerWithinLimits(client, parts, (request) => answer(request, caller, body));
+    const requestOptions = {
+      kind: kindOf(client, body),
+      owner: ownerOf(caller),
+      limits,
+      quotas,
+      expiresAtMs,
+      onEnd: release,
+    };
+    return await answerWithinLimits(client, requestOptions, (request) => answer(request, caller, body));
   };
 
   const notifyTools = (tenantId: string | undefined): void => {

@@ -46,7 +46,7 @@ const INVALID_REQUEST = -32_600;
 
 type CreateServer = (caller: McpCaller) => Promise<McpServer>;
 
-interface HttpSessionsParts extends z.infer<typeof SessionOptionsSchema> {
+interface HttpSessionsDependencies extends z.infer<typeof SessionOptionsSchema> {
   /** Receives errors that occur while a session ends. */
   readonly onError: (error: unknown) => void;
 }
@@ -99,11 +99,11 @@ function isSessionMethod({ method, headers }: Request): boolean {
 export class HttpSessions implements AsyncDisposable {
   /** Sorted by last use, the least recently used first. */
   readonly #sessions = new Map<string, HttpSession>();
-  readonly #options: HttpSessionsParts;
+  readonly #options: HttpSessionsDependencies;
   readonly #create: CreateServer;
   #isClosed = false;
 
-  constructor(create: CreateServer, options: HttpSessionsParts) {
+  constructor(create: CreateServer, options: HttpSessionsDependencies) {
     this.#options = options;
     this.#create = create;
   }

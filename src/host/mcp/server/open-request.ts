@@ -12,7 +12,7 @@ import { reject, rejectOverLimit } from "./rejection.ts";
  */
 export type RequestKind = "listen" | "call" | "message";
 
-interface OpenRequestParts {
+interface OpenRequestOptions {
   readonly kind: RequestKind;
   readonly owner: string;
   readonly limits: HttpLimits;
@@ -45,7 +45,7 @@ function toInner({ method, headers, url, signal }: Request): InnerRequest {
 class OpenRequest {
   /** The request without its body, with a signal that also aborts when the response is aborted. */
   readonly request: Request;
-  readonly #parts: OpenRequestParts;
+  readonly #options: OpenRequestOptions;
   readonly #client: AbortSignal;
   readonly #controller: AbortController;
   readonly #slot: CallerQuota | undefined;
@@ -55,11 +55,11 @@ class OpenRequest {
   /** Whether the token expired before there was a response. */
   isExpired = false;
 
-  private constructor(inner: InnerRequest, parts: OpenRequestParts, slot: CallerQuota | undefined) {
+  private constructor(inner: InnerRequest, options: OpenRequestOptions, slot: CallerQuota | undefined) {
     this.request = inner.request;
     this.#controller = inner.controller;
     this.#client = inner.client;
-    this.#parts = parts;
+    this.#options = options;
     this.#slot = slot;
   }
 
@@ -67,15 +67,15 @@ class OpenRequest {
    * Opens a request, which takes one unit of the caller's quota. Returns the exceeded limit if there is none left.
    * @throws {TypeError} for a request that the Fetch standard does not allow, such as one with a password in its URL; the quota is unchanged
    */
-  static open(client: Request, parts: OpenRequestParts): OpenRequest | { readonly exceeded: Exceeded } {
-    const { kind, owner, quotas } = parts;
+  static open(client: Request, options: OpenRequestOptions): OpenRequest | { readonly exceeded: Exceeded } {
+    const { kind, owner, quotas } = options;
     // Comes first because it can throw: what was taken from the quota before would never be released.
     const inner = toInner(client);
     const slot = { listen: quotas.listening, call: quotas.answering, message: undefined }[kind];
     // A caller with too many unread responses cannot start calls: their results would be dropped.
     const exceeded = (kind === "call" ? exceededOf(quotas.responseBytes, owner) : undefined) ?? slot?.take(owner, 1);
     if (exceeded !== undefined) return { exceeded };
-    const open = new OpenRequest(inner, parts, slot);
+    const open = new OpenRequest(inner, options, slot);
     open.#observeEnd();
     return open;
   }
@@ -117,13 +117,13 @@ class OpenRequest {
     this.#isEnded = true;
     clearTimeout(this.#timer);
     this.#client.removeEventListener("abort", this.#onDisconnect);
-    this.#slot?.give(this.#parts.owner, 1);
+    this.#slot?.give(this.#options.owner, 1);
     if (outcome === "aborted") this.#controller.abort();
-    this.#parts.onEnd();
+    this.#options.onEnd();
   }
 
   #bound(fill: (body: BoundedBody) => void): ReadableStream<Uint8Array> {
-    const { owner, limits, quotas } = this.#parts;
+    const { owner, limits, quotas } = this.#options;
     const body = new BoundedBody(
       {
         take: (bytes) => quotas.responseBytes.take(owner, bytes),
@@ -150,7 +150,7 @@ class OpenRequest {
   }
 
   #awaitExpiry(): void {
-    const { expiresAtMs, kind, limits } = this.#parts;
+    const { expiresAtMs, kind, limits } = this.#options;
     if (expiresAtMs === undefined || expiresAtMs === Number.POSITIVE_INFINITY) return;
     const endsAtMs = kind === "listen" ? expiresAtMs : expiresAtMs + limits.expiredCallMs;
     const wait = (): void => {
@@ -166,7 +166,7 @@ class OpenRequest {
     if (this.#body === undefined) {
       this.isExpired = true;
       this.#controller.abort();
-    } else if (this.#parts.kind === "listen") {
+    } else if (this.#options.kind === "listen") {
       this.#body.close();
     } else {
       this.#body.abort("the caller's token has expired");
@@ -192,9 +192,9 @@ const rejectUnread = (exceeded: Exceeded): Response =>
     "The call has run, but its response was dropped: too many bytes of responses are unread (limits.responseBytes)",
   );
 
-function tryOpen(client: Request, parts: OpenRequestParts): ReturnType<typeof OpenRequest.open> | undefined {
+function tryOpen(client: Request, options: OpenRequestOptions): ReturnType<typeof OpenRequest.open> | undefined {
   try {
-    return OpenRequest.open(client, parts);
+    return OpenRequest.open(client, options);
   } catch {
     return undefined;
   }
@@ -206,17 +206,17 @@ function tryOpen(client: Request, parts: OpenRequestParts): ReturnType<typeof Op
  */
 export async function answerWithinLimits(
   client: Request,
-  parts: OpenRequestParts,
+  options: OpenRequestOptions,
   answer: (request: Request) => Promise<Response>,
 ): Promise<Response> {
-  const open = tryOpen(client, parts);
+  const open = tryOpen(client, options);
   if (open === undefined) {
-    parts.onEnd();
+    options.onEnd();
     return reject(400, "The request is not valid under the Fetch standard");
   }
   if ("exceeded" in open) {
-    parts.onEnd();
-    return rejectOverLimit(open.exceeded, NAMES[parts.kind]);
+    options.onEnd();
+    return rejectOverLimit(open.exceeded, NAMES[options.kind]);
   }
   try {
     const response = await answer(open.request);

@@ -31,7 +31,7 @@ const storedResult = (result: ToolResult): ToolResult =>
       }
     : result;
 
-interface TaskParts {
+interface TaskDependencies {
   readonly host: McpHost;
   readonly caller: McpCaller;
   readonly server: Server;
@@ -42,7 +42,7 @@ const IdSchema = z.string().min(1).max(MAX_ID_LENGTH);
 const TaskParamsSchema = z.looseObject({ taskId: IdSchema });
 /** Adds the methods of the extension to a server. @param guard turns errors into what a client may see */
 export function addTaskMethods(
-  { host, caller, server, runs }: TaskParts,
+  { host, caller, server, runs }: TaskDependencies,
   guard: <Result>(run: () => Promise<Result>) => Promise<Result>,
 ): void {
   const owner: McpTaskOwner = { ...host.router.tenancy.optionOf(caller.tenantId), owner: ownerOf(caller) };

@@ -13,7 +13,7 @@ const STORE_TIMEOUT_MS = 2_000;
 /** Largest number of tenants with unpaid charges. Beyond it the oldest are removed. */
 const MAX_UNPAID = 10_000;
 
-export interface TenantQuotasParts {
+export interface TenantQuotasDependencies {
   readonly store: QuotaStore;
   /** Receives the reason why a charge failed. */
   readonly onError?: ((error: ToolError) => unknown) | undefined;
@@ -27,14 +27,14 @@ const UNITS = { calls: "calls", cpuMs: "ms of CPU time", egressBytes: "bytes of 
 
 export class TenantQuotas {
   readonly #store: QuotaStore;
-  readonly #onError: TenantQuotasParts["onError"];
+  readonly #onError: TenantQuotasDependencies["onError"];
   readonly #now: () => number;
   /** Pending charges by tenant. The tenant's next call waits for them. */
   readonly #pending = new Map<string, Set<Promise<void>>>();
   /** Failed charges by tenant and name. They are repeated before the tenant's next call, which is denied if they fail again. */
   readonly #unpaid = new Map<string, Map<string, WindowCharge>>();
 
-  constructor({ store, onError, now = clockOf(store) }: TenantQuotasParts) {
+  constructor({ store, onError, now = clockOf(store) }: TenantQuotasDependencies) {
     this.#store = store;
     this.#onError = onError;
     this.#now = now;

@@ -87,13 +87,13 @@ function memberOf(ctx: object, path: string): (...args: unknown[]) => unknown {
   return (target as (...args: unknown[]) => unknown).bind(holder);
 }
 
-export interface BridgeParts {
+export interface BridgeDependencies {
   readonly limitStack: () => void;
   /** Runs a function of Python that was registered with `ctx.onRollback`. Returns its failure as JSON text. */
   readonly undo: (run: unknown, bridge: Bridge) => Promise<string | undefined>;
 }
 
-export function createBridge(ctx: object, { limitStack, undo }: BridgeParts): Bridge {
+export function createBridge(ctx: object, { limitStack, undo }: BridgeDependencies): Bridge {
   let finish = (): unknown => {
     throw new Error("The Python interpreter ended without a result");
   };

@@ -8,7 +8,7 @@ import type { TenantRecord } from "../../records/tenants.ts";
 import { listWaiting } from "../../records/tool-versions.ts";
 import { findLiveVersion } from "../../tools/deployment.ts";
 import { compareRequests } from "../../tools/requested-access.ts";
-import type { App, AppEnv, ServerParts } from "../context.ts";
+import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
@@ -49,8 +49,8 @@ function show({ approval, call }: ApprovalOfCall): object {
   };
 }
 
-export function addApprovalRoutes(app: App, parts: ServerParts): void {
-  const { db } = parts.database;
+export function addApprovalRoutes(app: App, dependencies: ServerDependencies): void {
+  const { db } = dependencies.database;
 
   const listVersions = async ({ id: tenantId, policy }: TenantRecord): Promise<readonly object[]> => {
     const waiting = await listWaiting(db, tenantId, MAX_VERSIONS);
@@ -58,7 +58,7 @@ export function addApprovalRoutes(app: App, parts: ServerParts): void {
       waiting.map(async (next) => {
         const { toolName, version, createdBy, createdAt } = next;
         const live = await findLiveVersion(db, { tenantId, toolName });
-        const requests = compareRequests(live, next, [parts.limits, policy.limits]);
+        const requests = compareRequests(live, next, [dependencies.limits, policy.limits]);
         return { kind: "version", tool: toolName, version, requests, createdBy, createdAt };
       }),
     );
@@ -70,14 +70,14 @@ export function addApprovalRoutes(app: App, parts: ServerParts): void {
     { reason = null }: { readonly reason?: string | null | undefined },
   ): Promise<object> => {
     const decision = { isApproved, reason, actor: c.get("actor"), decidedBy: c.get("principal").keyId };
-    const decided = await parts.calls.approvals.decide(c.get("tenant"), id, decision);
+    const decided = await dependencies.calls.approvals.decide(c.get("tenant"), id, decision);
     if (decided === undefined) throw notFound("approval", id);
     return show(decided);
   };
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/approvals",
     {
       summary: "Lists what waits for approval: versions of tools, and calls",
@@ -106,7 +106,7 @@ export function addApprovalRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/approvals/{approval}",
     {
       summary: "Returns the approval of a call, with the call's whole input",
@@ -125,7 +125,7 @@ export function addApprovalRoutes(app: App, parts: ServerParts): void {
   };
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/approvals/{approval}/approve",
     {
       summary: "Approves a call, which then runs once",
@@ -139,7 +139,7 @@ export function addApprovalRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/approvals/{approval}/deny",
     {
       summary: "Denies a call, which ends without having run",

@@ -1,7 +1,7 @@
 // Routes of the audit log.
 import { z } from "@hono/zod-openapi";
 import { type AuditPage, listAudit } from "../../records/audit.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { addRoute, json } from "../route.ts";
 import { AuditEntrySchema, pageOf } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
@@ -20,11 +20,11 @@ const show = ({ entries, next }: AuditPage): object => ({
   next: next === undefined ? null : String(next),
 });
 
-export function addAuditRoutes(app: App, parts: ServerParts): void {
+export function addAuditRoutes(app: App, dependencies: ServerDependencies): void {
   const responses = { 200: json(pageOf(AuditEntrySchema), "A page of entries, the newest first") };
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/audit",
     {
       summary: "Lists the changes of all tenants",
@@ -33,12 +33,12 @@ export function addAuditRoutes(app: App, parts: ServerParts): void {
     },
     async (c, input) => {
       const { limit, cursor } = input.query;
-      return c.json(show(await listAudit(parts.database.db, { limit, before: cursor })), 200);
+      return c.json(show(await listAudit(dependencies.database.db, { limit, before: cursor })), 200);
     },
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/audit",
     {
       summary: "Lists the changes of a tenant",
@@ -49,7 +49,7 @@ export function addAuditRoutes(app: App, parts: ServerParts): void {
     async (c, input) => {
       const { limit, cursor } = input.query;
       const tenantId = c.get("tenant").id;
-      return c.json(show(await listAudit(parts.database.db, { tenantId, limit, before: cursor })), 200);
+      return c.json(show(await listAudit(dependencies.database.db, { tenantId, limit, before: cursor })), 200);
     },
   );
 }

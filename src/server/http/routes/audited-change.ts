@@ -2,7 +2,7 @@
 import type { Context } from "hono";
 import { type AuditEvent, appendAudit } from "../../records/audit.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
-import type { AppEnv, ServerParts } from "../context.ts";
+import type { AppEnv, ServerDependencies } from "../context.ts";
 
 type Db = Parameters<Parameters<typeof changeExclusively>[1]>[0];
 
@@ -12,7 +12,7 @@ type Db = Parameters<Parameters<typeof changeExclusively>[1]>[0];
  */
 export async function changeAudited<Result>(
   c: Context<AppEnv>,
-  { database }: Pick<ServerParts, "database">,
+  { database }: Pick<ServerDependencies, "database">,
   entry: Omit<AuditEvent, "actor" | "tenantId">,
   change: (transaction: Db) => Promise<Result>,
 ): Promise<Result> {

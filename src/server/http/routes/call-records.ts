@@ -6,7 +6,7 @@ import { runningRow } from "../../calls/new-call.ts";
 import { pause } from "../../operation/background-work.ts";
 import { type CallPage, isSearch, listCalls } from "../../records/call-list.ts";
 import { type CallRow, logsOf, timelineOf, toCallRecord, type WholeCall } from "../../records/calls.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { notFound } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
@@ -78,30 +78,30 @@ const WATCH_GROWTH = 1.2;
 /** Looks for a call that neither runs nor has a record, after which there is none. */
 const MAX_MISSING = 10;
 
-export function addCallRecordRoutes(app: App, parts: ServerParts): void {
-  const { db } = parts.database;
+export function addCallRecordRoutes(app: App, dependencies: ServerDependencies): void {
+  const { db } = dependencies.database;
 
   const list = async (
     tenantId: string | undefined,
     { limit, cursor, nested, ...filter }: z.output<typeof CallQuerySchema>,
   ): Promise<object> => {
-    await parts.calls.flush();
+    await dependencies.calls.flush();
     const wanted = { ...filter, nested: nested === "true", before: cursor, limit };
     const read = (): Promise<CallPage> => listCalls(db, tenantId, wanted);
-    const { rows, next } = await (isSearch(wanted) ? parts.searches.run(tenantId, read) : read());
+    const { rows, next } = await (isSearch(wanted) ? dependencies.searches.run(tenantId, read) : read());
     return { items: rows.map(toCallRecord), next };
   };
   const listResponses = { 200: json(pageOf(CallSchema), "A page of calls, without their logs") };
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/calls",
     { summary: "Lists the calls of all tenants, the newest first", query: CallQuerySchema, responses: listResponses },
     async (c, { query }) => c.json((await list(undefined, query)) as never, 200),
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/running-calls",
     {
       summary: "Lists the calls of a tenant that run in this server, which have no record before they end",
@@ -109,7 +109,7 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
       responses: { 200: json(z.strictObject({ items: z.array(RunningCallSchema) }), "The calls") },
     },
     (c, _input) => {
-      const running = parts.glovebox
+      const running = dependencies.glovebox
         .listCalls({ tenantId: c.get("tenant").id })
         .filter(({ parentId }) => parentId === undefined);
       const items = running.map(({ callId, toolName, state, startedAt }) => ({
@@ -120,7 +120,7 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/calls",
     {
       summary: "Lists the calls of a tenant, the newest first",
@@ -134,7 +134,7 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/calls/{call}",
     {
       summary: "Returns a call with its logs",
@@ -142,14 +142,14 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
       responses: { 200: json(CallSchema, "The call") },
     },
     async (c, input) => {
-      const row = await parts.calls.find(c.get("tenant").id, input.params.call);
+      const row = await dependencies.calls.find(c.get("tenant").id, input.params.call);
       if (row === undefined) throw notFound("call", input.params.call);
       return c.json(showWhole(row), 200);
     },
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/calls/{call}/timeline",
     {
       summary: "Returns what a call did and when",
@@ -159,16 +159,16 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
       responses: { 200: json(TimelineSchema, "The timeline") },
     },
     async (c, input) => {
-      const row = await parts.calls.find(c.get("tenant").id, input.params.call);
+      const row = await dependencies.calls.find(c.get("tenant").id, input.params.call);
       if (row === undefined) throw notFound("call", input.params.call);
       const rootId = row.root_id ?? row.id;
-      const nested = row.calls === null ? [] : await parts.calls.findNested(row.tenant_id, rootId);
+      const nested = row.calls === null ? [] : await dependencies.calls.findNested(row.tenant_id, rootId);
       return c.json(timelineOf(row, nested) as never, 200);
     },
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/calls/{call}/tree",
     {
       summary: "Returns a call and all calls below it",
@@ -181,9 +181,9 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
       const tenantId = c.get("tenant").id;
       const { call } = params;
       const isBelow = (id: string): boolean => id === call || id.startsWith(`${call}.`);
-      const stored = await parts.calls.findTree(tenantId, call);
+      const stored = await dependencies.calls.findTree(tenantId, call);
       const known = new Set(stored.map(({ id }) => id));
-      const running = parts.glovebox
+      const running = dependencies.glovebox
         .listCalls({ tenantId })
         .filter(({ callId }) => isBelow(callId) && !known.has(callId))
         .map((info) => runningRow(info, tenantId));
@@ -196,7 +196,7 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/calls/{call}/events",
     {
       summary: "Streams the log lines of a call while it runs, and its result",
@@ -209,10 +209,10 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
     async (c, { params }) => {
       const tenantId = c.get("tenant").id;
       const isKnown = async (): Promise<boolean> =>
-        (await parts.calls.find(tenantId, params.call)) !== undefined ||
-        (await parts.calls.isRunning(tenantId, params.call)) ||
+        (await dependencies.calls.find(tenantId, params.call)) !== undefined ||
+        (await dependencies.calls.isRunning(tenantId, params.call)) ||
         // It may have ended meanwhile.
-        (await parts.calls.find(tenantId, params.call)) !== undefined;
+        (await dependencies.calls.find(tenantId, params.call)) !== undefined;
       if (!(await isKnown())) throw notFound("call", params.call);
       const open = c.get("stream");
       open.limitTime();
@@ -225,12 +225,12 @@ export function addCallRecordRoutes(app: App, parts: ServerParts): void {
       return streamSSE(c, async (stream) => {
         while (!(stream.aborted || signal.aborted)) {
           let hasRun = false;
-          for await (const { index, entry } of parts.calls.linesOf(tenantId, params.call, signal, next)) {
+          for await (const { index, entry } of dependencies.calls.linesOf(tenantId, params.call, signal, next)) {
             next = index + 1;
             hasRun = true;
             await stream.writeSSE({ event: "log", data: JSON.stringify(entry), id: String(index) });
           }
-          const row = await parts.calls.find(tenantId, params.call);
+          const row = await dependencies.calls.find(tenantId, params.call);
           if (row !== undefined && row.ended_at !== null) {
             await stream.writeSSE({ event: "result", data: JSON.stringify(showWhole(row)) });
             return;

@@ -7,7 +7,7 @@ import type { CallCaller, CallRequest } from "../../calls/call-request.ts";
 import { quotaStatuses, toRateLimitHeaders } from "../../quotas/quota-status.ts";
 import type { CallRow } from "../../records/calls.ts";
 import { checkStoredBytes } from "../../records/stored-bytes.ts";
-import type { App, AppEnv, ServerParts } from "../context.ts";
+import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError, toProblem, toRequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { BatchSchema, CallSchema, NewCallSchema, RejectedCallSchema } from "../schemas.ts";
@@ -35,12 +35,12 @@ function showApproval(c: Context<AppEnv>, { state, approval_id }: CallRow): void
   if (state === "waiting_for_approval" && approval_id !== null) c.header("glovebox-approval", approval_id);
 }
 
-export function addCallRoutes(app: App, parts: ServerParts): void {
+export function addCallRoutes(app: App, dependencies: ServerDependencies): void {
   /** Adds what is left of the tenant's limits to what is left of the key's. A tenant without limits costs no query. */
   const addRateHeaders = async (c: Context<AppEnv>): Promise<void> => {
     const { id, policy } = c.get("tenant");
     if (policy.rateLimit === undefined && policy.quotas === undefined) return;
-    const ofTenant = quotaStatuses(policy, await parts.quotas.read(id), parts.database.clock.now());
+    const ofTenant = quotaStatuses(policy, await dependencies.quotas.read(id), dependencies.database.clock.now());
     const ofKey = c.get("keyRate");
     const statuses = ofKey === undefined ? ofTenant : [ofKey, ...ofTenant];
     for (const [name, value] of Object.entries(toRateLimitHeaders(statuses))) c.header(name, value);
@@ -48,7 +48,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/tools/{tool}/calls",
     {
       summary: "Calls a tool",
@@ -66,7 +66,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
       const { tool: toolName } = params;
       const { input, version, alias, sessionId, timeoutMs } = body;
       const approvedBy = approverOf(c, body.approve);
-      if (!parts.acceptsCalls())
+      if (!dependencies.acceptsCalls())
         throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
       if (version !== undefined && alias !== undefined)
         throw new RequestError("INVALID", "Expected version or alias, got both");
@@ -83,7 +83,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
       };
       const caller: CallCaller = { tenant: c.get("tenant"), keyId: c.get("principal").keyId, signal: c.req.raw.signal };
       if (isAsync(c)) {
-        const row = await parts.calls.enqueue(request, { tenant: caller.tenant, keyId: caller.keyId });
+        const row = await dependencies.calls.enqueue(request, { tenant: caller.tenant, keyId: caller.keyId });
         c.header("location", `/v1/tenants/${caller.tenant.id}/calls/${row.id}`);
         c.header("preference-applied", "respond-async");
         showApproval(c, row);
@@ -94,7 +94,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
           throw new RequestError("INVALID", "Idempotency-Key: A streamed call cannot be repeated");
         const signal = AbortSignal.any([c.req.raw.signal, c.get("stream").signal]);
         return streamSSE(c, async (stream) => {
-          for await (const { event, data } of parts.calls.stream(request, { ...caller, signal })) {
+          for await (const { event, data } of dependencies.calls.stream(request, { ...caller, signal })) {
             // The call waits for a person, and runs later whether or not its client is there.
             if (event === "approval") c.get("stream").limitTime();
             const shown = event === "result" ? showWhole(data) : data;
@@ -102,7 +102,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
           }
         });
       }
-      const row = await parts.calls.run(request, caller);
+      const row = await dependencies.calls.run(request, caller);
       if (row.ended_at === null) {
         // It waits for an approval, and runs later.
         c.header("location", `/v1/tenants/${caller.tenant.id}/calls/${row.id}`);
@@ -117,7 +117,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/calls",
     {
       summary: "Makes up to 100 calls",
@@ -131,7 +131,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
       },
     },
     async (c, { body }) => {
-      if (!parts.acceptsCalls())
+      if (!dependencies.acceptsCalls())
         throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
       if (c.req.header("idempotency-key") !== undefined)
         throw new RequestError("INVALID", "Idempotency-Key: A batch has a key for each call: calls.0.idempotencyKey");
@@ -148,8 +148,8 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
           idempotencyKey === undefined ? [input ?? {}] : [],
         );
         const bytes = inputs.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(inputs));
-        await checkStoredBytes(parts.database.db, caller.tenant.id, { what: "The inputs of the calls", bytes });
-        if (inputs.length > 0) await parts.calls.checkQueue(caller.tenant, inputs.length);
+        await checkStoredBytes(dependencies.database.db, caller.tenant.id, { what: "The inputs of the calls", bytes });
+        if (inputs.length > 0) await dependencies.calls.checkQueue(caller.tenant, inputs.length);
       }
       // Before any of them begins.
       const requests = body.calls.map(
@@ -159,13 +159,15 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
         }),
       );
       const outcomes = await Promise.allSettled(
-        requests.map((request) => (isLater ? parts.calls.enqueue(request, caller) : parts.calls.run(request, caller))),
+        requests.map((request) =>
+          isLater ? dependencies.calls.enqueue(request, caller) : dependencies.calls.run(request, caller),
+        ),
       );
       const items = outcomes.map((outcome, index) => {
         if (outcome.status === "fulfilled") return showWhole(outcome.value);
         const requestId = c.get("requestId");
         const { status, body: problem } = toProblem(toRequestError(outcome.reason), requestId);
-        if (status === 500) parts.onError(outcome.reason, requestId);
+        if (status === 500) dependencies.onError(outcome.reason, requestId);
         return { state: "rejected", tool: body.calls[index]?.tool, ...problem };
       });
       if (isLater) c.header("preference-applied", "respond-async");
@@ -175,7 +177,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/calls/{call}/cancel",
     {
       summary: "Cancels a call that has not ended",
@@ -187,7 +189,7 @@ export function addCallRoutes(app: App, parts: ServerParts): void {
     },
     async (c, input) => {
       const { call } = input.params;
-      const before = await parts.calls.cancel(c.get("tenant"), call);
+      const before = await dependencies.calls.cancel(c.get("tenant"), call);
       if (before === undefined) throw notFound("call", call);
       if (!CANCELLABLE.has(before)) throw new RequestError("CONFLICT", `The call has ended (${before})`);
       return c.json({ id: call }, 202);

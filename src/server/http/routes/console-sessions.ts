@@ -12,7 +12,7 @@ import {
   listSessions,
 } from "../../records/console-sessions.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
-import type { App, AppEnv, ServerParts } from "../context.ts";
+import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, checkRate, json } from "../route.ts";
 import { IdSchema, OkSchema, PageQuerySchema, PrincipalSchema, pageOf, TimeSchema } from "../schemas.ts";
@@ -52,8 +52,8 @@ const show = (session: ConsoleSessionRecord, currentId: string | undefined): obj
 /** Browsers treat this machine as secure without TLS. */
 const isSecure = (c: Context<AppEnv>): boolean => !LOOPBACK.test(c.req.header("host") ?? "");
 
-export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
-  const { database, authenticator } = parts;
+export function addConsoleSessionRoutes(app: App, dependencies: ServerDependencies): void {
+  const { database, authenticator } = dependencies;
 
   /** @param keyId the key or user that the session must belong to. Default: any */
   const end = async (c: Context<AppEnv>, session: string, keyId?: string): Promise<void> => {
@@ -71,7 +71,7 @@ export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
   };
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/console/sessions",
     {
       summary: "Signs in to the console",
@@ -90,9 +90,9 @@ export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
       if (principal === undefined || !principal.keyId.startsWith("key_"))
         throw new RequestError("UNAUTHENTICATED", "This key is not valid. Expected an API key: gbx_…");
       // The key is in the body, so the guard of the route has not counted this request.
-      await checkRate(c, principal, parts);
+      await checkRate(c, principal, dependencies);
       const { token, hash } = createSessionToken();
-      const now = parts.database.clock.now();
+      const now = dependencies.database.clock.now();
       const id = createId("session", now);
       const ip = c.env?.incoming?.socket?.remoteAddress ?? null;
       const { keyId, tenantId, scopes } = principal;
@@ -111,17 +111,17 @@ export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/console/sign-in-methods",
     {
       summary: "Returns how people can sign in to the console",
       responses: { 200: json(SignInMethodsSchema, "The methods; a key is always possible") },
     },
-    (c, _input) => c.json({ oidc: parts.oidc !== undefined }, 200),
+    (c, _input) => c.json({ oidc: dependencies.oidc !== undefined }, 200),
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/console/sessions",
     {
       summary: "Lists the console's sessions of this key",
@@ -129,13 +129,13 @@ export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
     },
     async (c, _input) => {
       const { keyId, sessionId } = c.get("principal");
-      const sessions = await listSessions(database.db, keyId, parts.database.clock.now());
+      const sessions = await listSessions(database.db, keyId, dependencies.database.clock.now());
       return c.json({ items: sessions.map((session) => show(session, sessionId)), next: null } as never, 200);
     },
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/console/sessions/{session}",
     {
       summary: "Ends a session of this key at once",
@@ -152,7 +152,7 @@ export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/sessions",
     {
       summary: "Lists the console's sessions of all keys and users",
@@ -168,7 +168,7 @@ export function addConsoleSessionRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/sessions/{session}",
     {
       summary: "Ends a session of any key or user at once",

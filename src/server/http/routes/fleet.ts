@@ -5,7 +5,7 @@ import { withBacklog } from "../../calls/open-work-queue.ts";
 import { appendAudit } from "../../records/audit.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { ReplicaInfo } from "../../replicas/bus.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { TimeSchema } from "../schemas.ts";
@@ -106,11 +106,11 @@ const toReplica = ({ isAlive, ...replica }: ReplicaInfo): z.output<typeof FleetS
   state: isAlive ? "live" : "silent",
 });
 
-export function addFleetRoutes(app: App, parts: ServerParts): void {
-  const { glovebox, bus, database, usesExecutors } = parts;
+export function addFleetRoutes(app: App, dependencies: ServerDependencies): void {
+  const { glovebox, bus, database, usesExecutors } = dependencies;
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/fleet",
     {
       summary: "Shows the executors, their pools, and the replicas of the server",
@@ -118,7 +118,7 @@ export function addFleetRoutes(app: App, parts: ServerParts): void {
     },
     async (c, _input) => {
       const replicas = (await bus.replicas()).map(toReplica);
-      const fleet = withBacklog(glovebox.fleet, parts.backlog());
+      const fleet = withBacklog(glovebox.fleet, dependencies.backlog());
       const at = Math.round(database.clock.now());
       const executors = [
         ...fleet.executors.map((info) => toExecutor(info, stateOf(info), at)),
@@ -132,7 +132,7 @@ export function addFleetRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/fleet/executors/{executor}/drain",
     {
       summary: "Requests that an executor finishes its calls, accepts no others, and ends",

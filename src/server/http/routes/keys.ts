@@ -15,7 +15,7 @@ import {
 } from "../../records/api-keys.ts";
 import { appendAudit } from "../../records/audit.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
-import type { App, AppEnv, ServerParts } from "../context.ts";
+import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { CreatedKeySchema, IdSchema, KeySchema, NewKeySchema, OkSchema, PageQuerySchema, pageOf } from "../schemas.ts";
@@ -74,8 +74,8 @@ function rateLimitOf(given: KeyRateLimit | undefined, own: KeyRateLimit | null):
   throw new RequestError("FORBIDDEN", message, { details: { rateLimit: own } });
 }
 
-export function addKeyRoutes(app: App, parts: ServerParts): void {
-  const { database, authenticator } = parts;
+export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
+  const { database, authenticator } = dependencies;
   const list = async (tenantId: string | null, { limit, cursor }: z.infer<typeof PageQuerySchema>): Promise<object> => {
     const keys = await listKeys(database.db, tenantId, { after: cursor, limit: limit + 1 });
     const items = keys.slice(0, limit);
@@ -141,7 +141,7 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
   const created = { 201: json(CreatedKeySchema, "The key, which is shown only now") };
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/keys",
     {
       summary: "Lists the keys of the platform",
@@ -152,7 +152,7 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/keys",
     {
       summary: "Creates a key of the platform, which may act for every tenant",
@@ -163,7 +163,7 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/keys/{key}",
     {
       summary: "Revokes a key at once",
@@ -178,7 +178,7 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/keys",
     {
       summary: "Lists the keys of a tenant",
@@ -190,7 +190,7 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/keys",
     {
       summary: "Creates a key of a tenant",
@@ -202,7 +202,7 @@ export function addKeyRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/tenants/{tenant}/keys/{key}",
     {
       summary: "Revokes a key of a tenant at once",

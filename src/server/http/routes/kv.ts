@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { type KvEntry, type KvSpace, LIMITS } from "../../../host/index.ts";
 import type { Db } from "../../database/open-database.ts";
-import type { App, AppEnv, ServerParts } from "../context.ts";
+import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { OkSchema, pageOf, TimeSchema } from "../schemas.ts";
@@ -61,13 +61,13 @@ const show = ({ key, version, expiresAt, kind, data }: KvEntry) => ({
 });
 const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such key");
 
-export function addKvRoutes(app: App, parts: ServerParts): void {
-  const { kv } = parts;
+export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
+  const { kv } = dependencies;
   const spaceOf = (tenantId: string, tool: string) => ({ tenantId, tool: `tenant/${tool}` });
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/kv",
     {
       summary: "Lists the tools of a tenant that keep values",
@@ -84,7 +84,7 @@ export function addKvRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/kv/{tool}",
     {
       summary: "Lists the values of a tool by key",
@@ -104,7 +104,7 @@ export function addKvRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/kv/{tool}/export",
     {
       summary: "Exports all values of a tool as lines of JSON",
@@ -122,7 +122,7 @@ export function addKvRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/kv/{tool}/values/{key}",
     {
       summary: "Returns a value",
@@ -137,7 +137,7 @@ export function addKvRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "PUT /v1/tenants/{tenant}/kv/{tool}/values/{key}",
     {
       summary: "Sets a value",
@@ -185,7 +185,7 @@ export function addKvRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/tenants/{tenant}/kv/{tool}/values/{key}",
     {
       summary: "Deletes a value",
@@ -214,7 +214,7 @@ export function addKvRoutes(app: App, parts: ServerParts): void {
     change: (transaction: Db) => Promise<Outcome>,
   ): Promise<Outcome> {
     let outcome: Outcome | undefined;
-    await changeAudited(c, parts, { action, target: `${tool}:${key}`, details: {} }, async (transaction) => {
+    await changeAudited(c, dependencies, { action, target: `${tool}:${key}`, details: {} }, async (transaction) => {
       outcome = await change(transaction);
       return outcome.status === done;
     });
@@ -223,7 +223,7 @@ export function addKvRoutes(app: App, parts: ServerParts): void {
 }
 
 /** Yields a line for each value, by key, and at last `{ "type": "end", "keys": N }`. */
-async function* exportSpace(kv: ServerParts["kv"], space: KvSpace): AsyncGenerator<string, void> {
+async function* exportSpace(kv: ServerDependencies["kv"], space: KvSpace): AsyncGenerator<string, void> {
   let keys = 0;
   let after: string | undefined;
   for (;;) {

@@ -1,7 +1,7 @@
 // Routes for operators and tools: health, metrics, the OpenAPI document and its reference page.
 
 import { z } from "@hono/zod-openapi";
-import type { App, ServerParts } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { renderReference } from "../reference-page.ts";
 import { addRoute, json } from "../route.ts";
@@ -12,58 +12,60 @@ const text = (type: string, description: string): object => ({
   description,
 });
 
-export function addOperationRoutes(app: App, parts: ServerParts): void {
+export function addOperationRoutes(app: App, dependencies: ServerDependencies): void {
   const document = (): object =>
     app.getOpenAPI31Document({
       openapi: "3.1.0",
       info: {
         title: "Glovebox",
-        version: parts.version,
+        version: dependencies.version,
         description:
           "Hosts tools that the tenants of a service have written, and runs each call in an isolate of its own.",
       },
     });
   const ok = { 200: json(OkSchema, "The server runs") };
 
-  addRoute(app, parts, "GET /healthz", { summary: "Whether the process runs", responses: ok }, (c, _input) =>
+  addRoute(app, dependencies, "GET /healthz", { summary: "Whether the process runs", responses: ok }, (c, _input) =>
     c.json({ ok: true } as const, 200),
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /readyz",
     {
       summary: "Whether the server accepts requests and reaches its database and its NATS server",
       responses: ok,
     },
     async (c, _input) => {
-      if (!parts.isReady())
+      if (!dependencies.isReady())
         throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
       try {
-        await parts.database.db.selectFrom("tenants").select("id").limit(1).execute();
+        await dependencies.database.db.selectFrom("tenants").select("id").limit(1).execute();
       } catch (thrown) {
-        parts.onError(thrown, c.get("requestId"));
+        dependencies.onError(thrown, c.get("requestId"));
         throw new RequestError("UNAVAILABLE", "The server cannot reach its database", { retryAfterSeconds: 5 });
       }
-      if (!parts.glovebox.fleet.isReachable)
+      if (!dependencies.glovebox.fleet.isReachable)
         throw new RequestError("UNAVAILABLE", "The server cannot reach its NATS server", { retryAfterSeconds: 5 });
       return c.json({ ok: true } as const, 200);
     },
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /metrics",
     {
       summary: "Metrics in the format of Prometheus",
       responses: { 200: text("text/plain", "The metrics") as never },
     },
     async (c, _input) =>
-      c.body(await parts.metrics.registry.metrics(), 200, { "content-type": parts.metrics.registry.contentType }),
+      c.body(await dependencies.metrics.registry.metrics(), 200, {
+        "content-type": dependencies.metrics.registry.contentType,
+      }),
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /openapi.json",
     {
       summary: "This document",
@@ -73,7 +75,7 @@ export function addOperationRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /reference",
     {
       summary: "The reference of this API as a page",
@@ -86,7 +88,7 @@ export function addOperationRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/me",
     {
       summary: "The key that sends the request",

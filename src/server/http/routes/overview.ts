@@ -5,7 +5,7 @@ import { SerialReads } from "../../operation/serial-reads.ts";
 import { verifyAudit } from "../../records/audit-chain.ts";
 import { type OverviewRecord, readOverview, readVersionStats } from "../../records/overview.ts";
 import { PROBLEM_KINDS, readProblems } from "../../records/problems.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { addRoute, json } from "../route.ts";
 import { TimeSchema, ToolNameSchema } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
@@ -162,11 +162,11 @@ class RecentReads<Result> {
   }
 }
 
-export function addOverviewRoutes(app: App, parts: ServerParts): void {
-  const { db } = parts.database;
+export function addOverviewRoutes(app: App, dependencies: ServerDependencies): void {
+  const { db } = dependencies.database;
   const reads = new SerialReads();
   const overviewOf = async (tenantId: string | undefined, ms: number, buckets: number): Promise<OverviewRecord> => {
-    const now = parts.database.clock.now();
+    const now = dependencies.database.clock.now();
     return await readOverview(db, { tenantId, from: now - ms, until: now + 1, buckets });
   };
   /** Tools that fail are looked for in the last hour, whatever the length. */
@@ -179,13 +179,13 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
     const readHour = (): Promise<OverviewRecord> =>
       hours.read(JSON.stringify([tenant]), () => overviewOf(tenantId, HOUR_MS, DEFAULT_BUCKETS));
     const read = async (): Promise<object> => {
-      await parts.calls.flush();
+      await dependencies.calls.flush();
       const hour = await readHour();
       const isHour = ms === HOUR_MS && buckets === DEFAULT_BUCKETS;
       const overview = isHour ? hour : await overviewOf(tenantId, ms, buckets);
-      const running = parts.glovebox.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId }).length;
-      const now = parts.database.clock.now();
-      return { ...overview, running, problems: await readProblems({ db, tenantId, now }, parts.glovebox, hour) };
+      const running = dependencies.glovebox.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId }).length;
+      const now = dependencies.database.clock.now();
+      return { ...overview, running, problems: await readProblems({ db, tenantId, now }, dependencies.glovebox, hour) };
     };
     return await overviews.read(JSON.stringify([tenant, ms, buckets]), () => reads.run(tenantId, read));
   };
@@ -193,14 +193,14 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/overview",
     { summary: "Summarizes the calls of all tenants, and what is wrong", query: OverviewQuerySchema, responses },
     async (c, { query }) => c.json((await readOnce(undefined, query)) as never, 200),
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/overview",
     {
       summary: "Summarizes the calls of a tenant, and what is wrong",
@@ -219,21 +219,21 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
   };
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/problems",
     { summary: "Lists what is wrong now, for all tenants and the server itself", responses: problems },
     async (c, _input) => c.json({ items: await problemsOf(undefined) } as never, 200),
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/problems",
     { summary: "Lists what is wrong now for a tenant", params: TenantParamsSchema, responses: problems },
     async (c, _input) => c.json({ items: await problemsOf(c.get("tenant").id) } as never, 200),
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/tools/{tool}/stats",
     {
       summary: "Summarizes the calls of a tool by version",
@@ -244,28 +244,32 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
     async (c, { params, query }) => {
       const tenantId = c.get("tenant").id;
       const items = await reads.run(tenantId, async () => {
-        await parts.calls.flush();
-        return await readVersionStats(db, { tenantId, toolName: params.tool }, parts.database.clock.now() - query.ms);
+        await dependencies.calls.flush();
+        return await readVersionStats(
+          db,
+          { tenantId, toolName: params.tool },
+          dependencies.database.clock.now() - query.ms,
+        );
       });
       return c.json({ items } as never, 200);
     },
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/workers",
     { summary: "Shows the processes of this server", responses: { 200: json(WorkersSchema, "The processes") } },
     (c, _input) => {
       const { rss, heapUsed } = process.memoryUsage();
-      const workers = parts.glovebox.workers.map(({ tenantIds, rssBytes, ...worker }) => ({
+      const workers = dependencies.glovebox.workers.map(({ tenantIds, rssBytes, ...worker }) => ({
         ...{ ...worker, tenantIds: [...tenantIds], rssBytes: rssBytes ?? null },
       }));
-      const calls = parts.glovebox.listCalls({ scope: "all" });
+      const calls = dependencies.glovebox.listCalls({ scope: "all" });
       const running = calls.slice(0, MAX_RUNNING).map((call) => ({
         ...{ id: call.callId, tenantId: call.tenantId, tool: call.toolName, state: call.state },
         ...{ startedAt: call.startedAt, ageMs: Math.round(call.ageMs) },
       }));
-      const hardening = Object.entries(parts.glovebox.hardening).map(([layer, state]) => ({
+      const hardening = Object.entries(dependencies.glovebox.hardening).map(([layer, state]) => ({
         ...{ layer, state, stops: LAYERS[layer as Layer].stops, get: LAYERS[layer as Layer].get },
       }));
       return c.json(
@@ -277,7 +281,7 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
             rssBytes: rss,
             heapBytes: heapUsed,
           },
-          ...{ version: parts.version, node: process.version, workers, runningTotal: calls.length, running },
+          ...{ version: dependencies.version, node: process.version, workers, runningTotal: calls.length, running },
         },
         200,
       );
@@ -285,7 +289,7 @@ export function addOverviewRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/audit/verification",
     {
       summary: "Checks the hash chain of the audit log",

@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { toOpenAITools } from "../../../host/openai/index.ts";
 import type { CallCaller } from "../../calls/call-request.ts";
-import type { App, AppEnv, ServerParts } from "../context.ts";
+import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { MCP_DELETE, MCP_GET, MCP_POST } from "../mcp-schemas.ts";
 import { addRoute, json } from "../route.ts";
 import { OpenAIToolsSchema, PageQuerySchema } from "../schemas.ts";
@@ -16,19 +16,20 @@ const OpenAIQuerySchema = PageQuerySchema.extend({
   limit: z.coerce.number().int().min(1).max(MAX_OPENAI_TOOLS).default(MAX_OPENAI_TOOLS),
 });
 
-export function addProtocolRoutes(app: App, parts: ServerParts): void {
+export function addProtocolRoutes(app: App, dependencies: ServerDependencies): void {
   const callerOf = (c: Context<AppEnv>): CallCaller => {
     // The stream of notifications is opened again by its client.
     if (c.req.method === "GET") c.get("stream").limitTime();
     return { tenant: c.get("tenant"), keyId: c.get("principal").keyId };
   };
-  const serveMcp = async (c: Context<AppEnv>): Promise<Response> => await parts.mcp.fetch(c.req.raw, callerOf(c));
+  const serveMcp = async (c: Context<AppEnv>): Promise<Response> =>
+    await dependencies.mcp.fetch(c.req.raw, callerOf(c));
   const params = TenantParamsSchema;
   const streams = (): boolean => true;
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/mcp",
     {
       summary: "Sends a message of the Model Context Protocol (Streamable HTTP)",
@@ -40,7 +41,7 @@ export function addProtocolRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/mcp",
     {
       summary: "Opens the stream of notifications of an MCP session",
@@ -53,16 +54,16 @@ export function addProtocolRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/tenants/{tenant}/mcp",
     { summary: "Ends an MCP session", params, ...MCP_DELETE },
     serveMcp,
   );
   const serveCodeMode = async (c: Context<AppEnv>): Promise<Response> =>
-    await parts.codeMode.fetch(c.req.raw, callerOf(c));
+    await dependencies.codeMode.fetch(c.req.raw, callerOf(c));
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/code-mode/mcp",
     {
       summary: "Sends a message of the Model Context Protocol to the tenant's code mode",
@@ -74,7 +75,7 @@ export function addProtocolRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/code-mode/mcp",
     {
       summary: "Opens the stream of notifications of an MCP session of the code mode",
@@ -84,14 +85,14 @@ export function addProtocolRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/tenants/{tenant}/code-mode/mcp",
     { summary: "Ends an MCP session of the code mode", params, ...MCP_DELETE },
     serveCodeMode,
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/openai/tools",
     {
       summary: "Returns the tenant's tools in OpenAI's format",
@@ -103,7 +104,10 @@ export function addProtocolRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { query }) => {
       const { limit, cursor, api } = query;
-      const { definitions, next } = await parts.tools.listDefinitions(c.get("tenant").id, { after: cursor, limit });
+      const { definitions, next } = await dependencies.tools.listDefinitions(c.get("tenant").id, {
+        after: cursor,
+        limit,
+      });
       const { tools, notes } = toOpenAITools(definitions, { api });
       const names = Object.fromEntries(notes.map(({ alias, toolName }) => [alias, toolName]));
       return c.json({ tools, names, next: next ?? null }, 200);

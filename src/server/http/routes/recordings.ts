@@ -6,7 +6,7 @@ import { createId } from "../../ids.ts";
 import { findRecording, listRecorded } from "../../records/call-contents.ts";
 import { findCall } from "../../records/calls.ts";
 import { findVersion, readVersionFile } from "../../records/tool-versions.ts";
-import type { App, AppEnv, ServerParts } from "../context.ts";
+import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { CallIdSchema, TimeSchema } from "../schemas.ts";
@@ -92,8 +92,8 @@ function checkActive(c: Context<AppEnv>): void {
   if (c.get("tenant").state !== "active") throw new RequestError("FORBIDDEN", "The tenant is suspended");
 }
 
-export function addRecordingRoutes(app: App, parts: ServerParts): void {
-  const { glovebox, calls, tools, database, slots } = parts;
+export function addRecordingRoutes(app: App, dependencies: ServerDependencies): void {
+  const { glovebox, calls, tools, database, slots } = dependencies;
   const { db } = database;
 
   /** Takes one of the tenant's slots for a replay. */
@@ -118,7 +118,7 @@ export function addRecordingRoutes(app: App, parts: ServerParts): void {
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/calls/{call}/recording",
     {
       summary: "Returns the recording of a call",
@@ -131,7 +131,7 @@ export function addRecordingRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/calls/{call}/replays",
     {
       summary: "Runs a recorded call again without its capabilities",
@@ -157,7 +157,7 @@ export function addRecordingRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/tools/{tool}/rehearsals",
     {
       summary: "Replays recorded calls of a tool on another version, and reports what would have been different",
@@ -171,7 +171,7 @@ export function addRecordingRoutes(app: App, parts: ServerParts): void {
       const { tool: toolName } = params;
       await load(c, toolName, body.version);
       await calls.flush();
-      const since = body.since ?? parts.database.clock.now() - 7 * DAY_MS;
+      const since = body.since ?? dependencies.database.clock.now() - 7 * DAY_MS;
       const ids = await listRecorded(db, { tenantId, toolName, since, limit: body.sample });
       const report = await glovebox.rehearse(
         readAll(ids, (id) => findRecording(db, tenantId, id)),
@@ -185,7 +185,7 @@ export function addRecordingRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/tools/{tool}/versions/{version}/bundle",
     {
       summary: "Returns the code of a version as it runs, for a replay on another machine",

@@ -15,7 +15,7 @@ import { touchTenant } from "../../records/tenants.ts";
 import { findVersion } from "../../records/tool-versions.ts";
 import { emitEvents } from "../../records/webhooks.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
-import type { App, AppEnv, ServerParts } from "../context.ts";
+import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { AliasSchema, OkSchema, pageOf, ReleaseSchema, SetReleaseSchema } from "../schemas.ts";
@@ -34,8 +34,8 @@ export const showRelease = ({
 }: ReleaseRecord): object => ({
   ...{ tool: toolName, alias, versions, rollback, revision, changedBy, updatedAt },
 });
-export function addReleaseRoutes(app: App, parts: ServerParts): void {
-  const { database, authenticator } = parts;
+export function addReleaseRoutes(app: App, dependencies: ServerDependencies): void {
+  const { database, authenticator } = dependencies;
   const { db } = database;
 
   const setRelease = async (
@@ -83,7 +83,7 @@ export function addReleaseRoutes(app: App, parts: ServerParts): void {
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/tools/{tool}/releases",
     {
       summary: "Lists the releases of a tool",
@@ -98,7 +98,7 @@ export function addReleaseRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "PUT /v1/tenants/{tenant}/tools/{tool}/releases/{alias}",
     {
       summary: "Sets which versions an alias runs, and their shares",
@@ -121,7 +121,7 @@ export function addReleaseRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/tools/{tool}/releases/{alias}/rollback",
     {
       summary: "Goes back to what the alias ran before its latest change",
@@ -141,7 +141,7 @@ export function addReleaseRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/tenants/{tenant}/tools/{tool}/releases/{alias}",
     {
       summary: "Deletes an alias with its history",

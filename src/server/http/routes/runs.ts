@@ -6,7 +6,7 @@ import type { CallCaller } from "../../calls/call-request.ts";
 import { findRun, hasWait, listRunEntries, listRuns } from "../../records/runs.ts";
 import { showEntry, showRun, showSummary } from "../../runs/run-content.ts";
 import type { ShownRun } from "../../runs/run-service.ts";
-import type { App, AppEnv, ServerParts } from "../context.ts";
+import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
@@ -60,12 +60,12 @@ export const RunAnswerSchema = z
   })
   .openapi("RunAnswer");
 
-export function addRunRoutes(app: App, parts: ServerParts): void {
-  const { runs, database } = parts;
+export function addRunRoutes(app: App, dependencies: ServerDependencies): void {
+  const { runs, database } = dependencies;
   const { db } = database;
 
   const checkReady = (): void => {
-    if (parts.acceptsCalls()) return;
+    if (dependencies.acceptsCalls()) return;
     throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
   };
   /** Answers with a run when it waits or has ended; with `Prefer: respond-async` at once. */
@@ -74,7 +74,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
     c.header("location", `/v1/tenants/${tenantId}/runs/${id}`);
     if (isAsync(c)) {
       c.header("preference-applied", "respond-async");
-      settled.catch((thrown) => parts.onError(thrown, c.get("requestId")));
+      settled.catch((thrown) => dependencies.onError(thrown, c.get("requestId")));
       const row = await findRun(db, { tenantId, id });
       if (row === undefined) throw notFound("run", id);
       return c.json(showRun(row) as never, 202);
@@ -96,7 +96,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/runs",
     {
       summary: "Starts a durable run of a tool",
@@ -124,7 +124,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/runs",
     {
       summary: "Lists the durable runs of a tenant, the newest first",
@@ -144,7 +144,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/runs/{run}",
     {
       summary: "Returns a run: its state, what it waits for, and its outcome",
@@ -159,7 +159,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/runs/{run}/journal",
     {
       summary: "Returns the journal of a run, in order and without secrets",
@@ -182,7 +182,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/runs/{run}/events",
     {
       summary: "Gives a run an event, and continues it",
@@ -196,7 +196,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
   for (const decision of ["approve", "deny"] as const) {
     addRoute(
       app,
-      parts,
+      dependencies,
       `POST /v1/tenants/{tenant}/runs/{run}/waits/{wait}/${decision}`,
       {
         summary: decision === "approve" ? "Approves what a run waits for" : "Denies what a run waits for",
@@ -211,7 +211,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
   }
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/runs/{run}/waits/{wait}/answer",
     {
       summary: "Answers an elicitation that a run waits for, and continues the run",
@@ -223,7 +223,7 @@ export function addRunRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/runs/{run}/cancel",
     {
       summary: "Cancels a run that has not ended",

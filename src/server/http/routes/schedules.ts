@@ -13,7 +13,7 @@ import {
 } from "../../records/schedules.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { findCronError, nextRunAfter } from "../../schedules/cron.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { AliasSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
@@ -66,12 +66,12 @@ function checkCron(times: { readonly cron: string; readonly timeZone: string }):
   if (message !== undefined) throw new RequestError("INVALID", message);
 }
 
-export function addScheduleRoutes(app: App, parts: ServerParts): void {
-  const { database } = parts;
+export function addScheduleRoutes(app: App, dependencies: ServerDependencies): void {
+  const { database } = dependencies;
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/schedules",
     {
       summary: "Lists the schedules of a tenant",
@@ -83,7 +83,7 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/schedules",
     {
       summary: "Creates a schedule, which calls a tool at certain times",
@@ -96,7 +96,7 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
     async (c, { body }) => {
       checkCron(body);
       const tenantId = c.get("tenant").id;
-      const now = parts.database.clock.now();
+      const now = dependencies.database.clock.now();
       const row: SchedulesTable = {
         ...{ id: createId("schedule", now), tenant_id: tenantId, name: body.name, tool_name: body.tool },
         ...{ alias: body.alias, input: JSON.stringify(body.input), cron: body.cron, time_zone: body.timeZone },
@@ -121,7 +121,7 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/schedules/{schedule}",
     {
       summary: "Returns a schedule",
@@ -136,7 +136,7 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "PATCH /v1/tenants/{tenant}/schedules/{schedule}",
     {
       summary: "Changes, pauses or resumes a schedule",
@@ -155,7 +155,7 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
         const next: SchedulesTable = {
           ...{ ...row, cron: times.cron, time_zone: times.timeZone, alias: body.alias ?? row.alias },
           ...{ overlap: body.overlap ?? row.overlap, catch_up: body.catchUp ?? row.catch_up },
-          ...{ state: body.state ?? row.state, next_at: nextRunAfter(times, parts.database.clock.now()) },
+          ...{ state: body.state ?? row.state, next_at: nextRunAfter(times, dependencies.database.clock.now()) },
           input: body.input === undefined ? row.input : JSON.stringify(body.input),
         };
         const { input: _input, ...details } = body;
@@ -170,7 +170,7 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/tenants/{tenant}/schedules/{schedule}",
     {
       summary: "Deletes a schedule. Its calls remain",
@@ -179,7 +179,7 @@ export function addScheduleRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params }) => {
       const entry = { action: "schedule.deleted", target: params.schedule, details: {} };
-      const isDeleted = await changeAudited(c, parts, entry, (transaction) =>
+      const isDeleted = await changeAudited(c, dependencies, entry, (transaction) =>
         deleteSchedule(transaction, c.get("tenant").id, params.schedule),
       );
       if (!isDeleted) throw notFound("schedule", params.schedule);

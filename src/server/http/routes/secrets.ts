@@ -3,7 +3,7 @@ import { deleteSecret, listSecrets, storeSecret } from "../../records/secrets.ts
 import { checkPolicy } from "../../records/tenant-policy.ts";
 import { touchTenant } from "../../records/tenants.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { NewSecretSchema, OkSchema, pageOf, SecretNameSchema, SecretSchema } from "../schemas.ts";
@@ -11,8 +11,8 @@ import { TenantParamsSchema } from "./tenants.ts";
 
 const SecretParamsSchema = TenantParamsSchema.extend({ secret: SecretNameSchema });
 
-export function addSecretRoutes(app: App, parts: ServerParts): void {
-  const { database, masterKey, authenticator, glovebox, tenantChanges } = parts;
+export function addSecretRoutes(app: App, dependencies: ServerDependencies): void {
+  const { database, masterKey, authenticator, glovebox, tenantChanges } = dependencies;
   const changed = (tenantId: string): void => {
     authenticator.clear();
     glovebox.invalidateTenant(tenantId);
@@ -20,7 +20,7 @@ export function addSecretRoutes(app: App, parts: ServerParts): void {
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/secrets",
     {
       summary: "Lists the secrets of a tenant, without their values",
@@ -32,7 +32,7 @@ export function addSecretRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "PUT /v1/tenants/{tenant}/secrets/{secret}",
     {
       summary: "Sets a secret",
@@ -63,7 +63,7 @@ export function addSecretRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/tenants/{tenant}/secrets/{secret}",
     {
       summary: "Deletes a secret",

@@ -6,7 +6,7 @@ import { insertTenant, listTenants, type TenantRecord, updateTenant } from "../.
 import { changeExclusively } from "../../records/write-lock.ts";
 import { deleteTenant } from "../../tenants/delete-tenant.ts";
 import { exportTenant } from "../../transfer/export-tenant.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { addRoute, json } from "../route.ts";
 import {
   DeletedTenantSchema,
@@ -36,12 +36,12 @@ const show = ({ id, name, state, policy, createdAt, updatedAt }: TenantRecord): 
   updatedAt,
 });
 
-export function addTenantRoutes(app: App, parts: ServerParts): void {
-  const { db } = parts.database;
+export function addTenantRoutes(app: App, dependencies: ServerDependencies): void {
+  const { db } = dependencies.database;
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants",
     {
       summary: "Lists tenants by id",
@@ -60,7 +60,7 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants",
     {
       summary: "Creates a tenant",
@@ -70,9 +70,9 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
     async (c, input) => {
       const { id, name = id, policy } = input.body;
       checkPolicy(policy);
-      const tenant = await changeExclusively(parts.database, async (transaction) => {
+      const tenant = await changeExclusively(dependencies.database, async (transaction) => {
         const created = await insertTenant(transaction, { id, name, policy });
-        await parts.tenantChanges.announce(id, transaction);
+        await dependencies.tenantChanges.announce(id, transaction);
         await appendAudit(transaction, {
           actor: c.get("actor"),
           tenantId: id,
@@ -82,13 +82,13 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
         });
         return created;
       });
-      parts.authenticator.clear();
+      dependencies.authenticator.clear();
       return c.json(show(tenant), 201);
     },
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}",
     {
       summary: "Returns a tenant",
@@ -99,7 +99,7 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "PATCH /v1/tenants/{tenant}",
     {
       summary: "Changes a tenant's name, policy or state",
@@ -113,9 +113,9 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
       const { id } = c.get("tenant");
       const changes = input.body;
       if (changes.policy !== undefined) checkPolicy(changes.policy);
-      await changeExclusively(parts.database, async (transaction) => {
+      await changeExclusively(dependencies.database, async (transaction) => {
         await updateTenant(transaction, id, changes as never);
-        await parts.tenantChanges.announce(id, transaction);
+        await dependencies.tenantChanges.announce(id, transaction);
         await appendAudit(transaction, {
           actor: c.get("actor"),
           tenantId: id,
@@ -124,14 +124,14 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
           details: changes,
         });
       });
-      parts.authenticator.clear();
-      parts.glovebox.invalidateTenant(id);
-      return c.json(show((await parts.authenticator.tenant(id)) as TenantRecord), 200);
+      dependencies.authenticator.clear();
+      dependencies.glovebox.invalidateTenant(id);
+      return c.json(show((await dependencies.authenticator.tenant(id)) as TenantRecord), 200);
     },
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/export",
     {
       summary: "Exports everything that a tenant owns as lines of JSON",
@@ -143,8 +143,8 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
     },
     async (c, _input) => {
       const { id } = c.get("tenant");
-      await parts.calls.flush();
-      await changeExclusively(parts.database, async (transaction) => {
+      await dependencies.calls.flush();
+      await changeExclusively(dependencies.database, async (transaction) => {
         const actor = c.get("actor");
         await appendAudit(transaction, { actor, tenantId: id, action: "tenant.exported", target: id, details: {} });
       });
@@ -154,7 +154,7 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/tenants/{tenant}",
     {
       summary: "Deletes a tenant with everything that it owns",
@@ -166,8 +166,8 @@ export function addTenantRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { query }) => {
       const { id } = c.get("tenant");
-      const vacuumFull = query.rewrite === undefined ? parts.vacuumFull : query.rewrite === "true";
-      const receipt = await deleteTenant({ ...parts, vacuumFull }, id, c.get("actor"));
+      const vacuumFull = query.rewrite === undefined ? dependencies.vacuumFull : query.rewrite === "true";
+      const receipt = await deleteTenant({ ...dependencies, vacuumFull }, id, c.get("actor"));
       return c.json({ receipt }, 200);
     },
   );

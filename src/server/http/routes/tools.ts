@@ -10,7 +10,7 @@ import { deleteTool, listToolNames, listVersions } from "../../records/tool-vers
 import { changeExclusively } from "../../records/write-lock.ts";
 import { type DeployedVersion, DeploymentSchema, deploy } from "../../tools/deployment.ts";
 import { DraftSchema, runDraft } from "../../tools/draft.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
@@ -30,13 +30,13 @@ const showDeployed = ({ version, isKnown, requests, release, warnings }: Deploye
   release: release === undefined ? null : showRelease(release),
 });
 
-export function addToolRoutes(app: App, parts: ServerParts): void {
-  const { database, authenticator } = parts;
+export function addToolRoutes(app: App, dependencies: ServerDependencies): void {
+  const { database, authenticator } = dependencies;
   const { db } = database;
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/tools",
     {
       summary: "Deploys a tool: builds it, stores it as a new version, and releases it",
@@ -62,7 +62,13 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
         );
       }
       const deployed = await deploy(
-        { glovebox: parts.glovebox, installer: parts.installer, db, kind: database.kind, limits: parts.limits },
+        {
+          glovebox: dependencies.glovebox,
+          installer: dependencies.installer,
+          db,
+          kind: database.kind,
+          limits: dependencies.limits,
+        },
         c.get("tenant").id,
         upload,
         {
@@ -77,7 +83,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/tools",
     {
       summary: "Lists the tools of a tenant by name",
@@ -94,7 +100,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/tools/{tool}",
     {
       summary: "Returns the latest version of a tool",
@@ -113,7 +119,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/tenants/{tenant}/tools/{tool}",
     {
       summary: "Deletes a tool with all its versions and releases",
@@ -147,7 +153,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/drafts/calls",
     {
       summary: "Runs code once without deploying it",
@@ -161,7 +167,7 @@ export function addToolRoutes(app: App, parts: ServerParts): void {
       const { scopes } = c.get("principal");
       const tenant = c.get("tenant");
       if (tenant.state !== "active") throw new RequestError("FORBIDDEN", "The tenant is suspended");
-      const { glovebox, calls, limits, slots } = parts;
+      const { glovebox, calls, limits, slots } = dependencies;
       const result = await runDraft({ glovebox, db, calls, limits, slots }, tenant, body, {
         keyId: c.get("principal").keyId,
         ...{ mayApprove: scopes.has("tools:approve"), mayApproveCalls: scopes.has("calls:approve") },

@@ -6,7 +6,7 @@ import { appendAudit } from "../../records/audit.ts";
 import { deleteTrigger, findTrigger, insertTrigger, listTriggers, updateTrigger } from "../../records/triggers.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { verifyRequest } from "../../triggers/verify-request.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json, readBody } from "../route.ts";
 import { AliasSchema, ErrorSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
@@ -75,13 +75,13 @@ const TriggerChangesSchema = z
   .partial()
   .openapi("TriggerChanges");
 
-export function addTriggerRoutes(app: App, parts: ServerParts): void {
-  const { database, masterKey, authenticator, calls } = parts;
+export function addTriggerRoutes(app: App, dependencies: ServerDependencies): void {
+  const { database, masterKey, authenticator, calls } = dependencies;
   const { db } = database;
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/triggers",
     {
       summary: "Lists the triggers of a tenant",
@@ -92,7 +92,7 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/triggers",
     {
       summary: "Creates a trigger: a URL at which another service calls a tool with a signature",
@@ -106,7 +106,7 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
       const { secret = newSigningSecret(), ...given } = body;
       if (given.verification === "standard_webhooks" && !/^whsec_[A-Za-z0-9+/]{22,}={0,2}$/.test(secret))
         throw new RequestError("INVALID", "secret: Expected whsec_ and at least 16 bytes in base64");
-      const now = parts.database.clock.now();
+      const now = dependencies.database.clock.now();
       const created = await changeExclusively(database, async (transaction) => {
         if ((await listTriggers(transaction, tenantId)).length >= MAX_TRIGGERS)
           throw new RequestError("INVALID", `A tenant can have at most ${MAX_TRIGGERS} triggers`);
@@ -125,7 +125,7 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "PATCH /v1/tenants/{tenant}/triggers/{trigger}",
     {
       summary: "Pauses or resumes a trigger, or chooses another release",
@@ -136,7 +136,7 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
     async (c, { params, body }) => {
       const key = { tenantId: c.get("tenant").id, id: params.trigger };
       const entry = { action: "trigger.changed", target: key.id, details: body };
-      const changed = await changeAudited(c, parts, entry, (transaction) =>
+      const changed = await changeAudited(c, dependencies, entry, (transaction) =>
         updateTrigger(transaction, key, body as never),
       );
       if (changed === undefined) throw notFound("trigger", key.id);
@@ -145,7 +145,7 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/tenants/{tenant}/triggers/{trigger}",
     {
       summary: "Deletes a trigger",
@@ -154,7 +154,7 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params }) => {
       const entry = { action: "trigger.deleted", target: params.trigger, details: {} };
-      const isDeleted = await changeAudited(c, parts, entry, (transaction) =>
+      const isDeleted = await changeAudited(c, dependencies, entry, (transaction) =>
         deleteTrigger(transaction, c.get("tenant").id, params.trigger),
       );
       if (!isDeleted) throw notFound("trigger", params.trigger);
@@ -163,7 +163,7 @@ export function addTriggerRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /hooks/{trigger}",
     {
       summary: "Calls the tool of a trigger",

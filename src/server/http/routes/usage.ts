@@ -4,7 +4,7 @@ import { quotaStatuses } from "../../quotas/quota-status.ts";
 import { readStoredBytes } from "../../records/stored-bytes.ts";
 import { listToolNames } from "../../records/tool-versions.ts";
 import { readUsage, type UsageRecord } from "../../records/usage.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { QuotasSchema, ToolNameSchema, UsageSchema } from "../schemas.ts";
@@ -35,12 +35,12 @@ const field = (value: string | number): string =>
 const toLine = (row: UsageRecord): string =>
   `${COLUMNS.map((name) => (name === "hour" ? new Date(row.hour).toISOString() : field(row[name]))).join(",")}\r\n`;
 
-export function addUsageRoutes(app: App, parts: ServerParts): void {
-  const { db } = parts.database;
+export function addUsageRoutes(app: App, dependencies: ServerDependencies): void {
+  const { db } = dependencies.database;
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/usage",
     {
       summary: "Returns what a tenant's tools used, by hour and outcome",
@@ -58,11 +58,11 @@ export function addUsageRoutes(app: App, parts: ServerParts): void {
       },
     },
     async (c, { query }) => {
-      const until = query.until ?? parts.database.clock.now() + 1;
+      const until = query.until ?? dependencies.database.clock.now() + 1;
       const from = query.from ?? until - 30 * DAY_MS;
       if (from >= until || until - from > MAX_DAYS * DAY_MS)
         throw new RequestError("INVALID", `from: Expected a time before until, at most ${MAX_DAYS} days`);
-      await parts.calls.flush();
+      await dependencies.calls.flush();
       const rows = readUsage(db, c.get("tenant").id, { from, until, tool: query.tool });
       if (query.format === "csv") {
         const lines = ReadableStream.from(
@@ -84,7 +84,7 @@ export function addUsageRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/quotas",
     {
       summary: "Returns the limits of a tenant, and what is left of them",
@@ -93,12 +93,12 @@ export function addUsageRoutes(app: App, parts: ServerParts): void {
     },
     async (c, _input) => {
       const { id, policy } = c.get("tenant");
-      await parts.calls.flush();
+      await dependencies.calls.flush();
       const { used = 0 } = (await readStoredBytes(db, [id])).get(id) ?? {};
       const tools = await listToolNames(db, id, { limit: policy.maxTools + 1 });
       return c.json(
         {
-          quotas: [...quotaStatuses(policy, await parts.quotas.read(id), parts.database.clock.now())],
+          quotas: [...quotaStatuses(policy, await dependencies.quotas.read(id), dependencies.database.clock.now())],
           tools: { limit: policy.maxTools, used: tools.length },
           storedBytes: { limit: policy.maxStoredBytes, used },
         },

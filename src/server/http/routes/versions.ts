@@ -19,7 +19,7 @@ import {
 import { changeExclusively } from "../../records/write-lock.ts";
 import { ownLimits } from "../../tools/requested-access.ts";
 import { originalsOf, parseUploadedSourceMap } from "../../tools/uploaded-source-map.ts";
-import type { App, AppEnv, ServerParts } from "../context.ts";
+import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { OkSchema, PageQuerySchema, pageOf, ToolNameSchema, VersionSchema, VersionSummarySchema } from "../schemas.ts";
@@ -67,8 +67,8 @@ async function findReasonToKeep(
   return undefined;
 }
 
-export function addVersionRoutes(app: App, parts: ServerParts): void {
-  const { database, authenticator } = parts;
+export function addVersionRoutes(app: App, dependencies: ServerDependencies): void {
+  const { database, authenticator } = dependencies;
   const { db } = database;
 
   const decide = async (
@@ -101,7 +101,7 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/tools/{tool}/versions/{version}/source",
     {
       summary: "Returns the uploaded source of a version",
@@ -129,7 +129,7 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/tools/{tool}/versions",
     {
       summary: "Lists the versions of a tool, the newest first",
@@ -157,7 +157,7 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/tools/{tool}/versions/{version}",
     {
       summary: "Returns a version of a tool",
@@ -173,7 +173,7 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/tools/{tool}/versions/{version}/approve",
     {
       summary: "Approves what a version requests. Release it afterwards",
@@ -187,7 +187,7 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/tools/{tool}/versions/{version}/deny",
     {
       summary: "Denies what a version requests. It can never be released",
@@ -201,7 +201,7 @@ export function addVersionRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/tenants/{tenant}/tools/{tool}/versions/{version}",
     {
       summary: "Deletes a version that nothing needs any more, with its code",

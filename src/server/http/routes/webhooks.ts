@@ -16,7 +16,7 @@ import {
   updateWebhook,
 } from "../../records/webhooks.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
-import type { App, ServerParts } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { IdSchema, OkSchema, PageQuerySchema, pageOf, TimeSchema } from "../schemas.ts";
@@ -72,13 +72,13 @@ const showDelivery = (row: DeliveriesTable): object => ({
   body: JSON.parse(row.body),
 });
 
-export function addWebhookRoutes(app: App, parts: ServerParts): void {
-  const { database, masterKey, deliveries } = parts;
+export function addWebhookRoutes(app: App, dependencies: ServerDependencies): void {
+  const { database, masterKey, deliveries } = dependencies;
   const { db } = database;
 
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/webhooks",
     {
       summary: "Lists the webhooks of a tenant",
@@ -89,7 +89,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/webhooks",
     {
       summary: "Creates a webhook, which receives events of the tenant",
@@ -103,7 +103,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
       const tenantId = c.get("tenant").id;
       const id = createId("webhook");
       const secret = newSigningSecret();
-      const now = parts.database.clock.now();
+      const now = dependencies.database.clock.now();
       const created = await changeExclusively(database, async (transaction) => {
         if ((await listWebhooks(transaction, tenantId)).length >= MAX_WEBHOOKS)
           throw new RequestError("INVALID", `A tenant can have at most ${MAX_WEBHOOKS} webhooks`);
@@ -121,7 +121,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "PATCH /v1/tenants/{tenant}/webhooks/{webhook}",
     {
       summary: "Changes, disables or enables a webhook",
@@ -134,7 +134,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
       const { events, ...rest } = body;
       const changes = { ...rest, ...(events === undefined ? {} : { events: JSON.stringify(events) }) };
       const entry = { action: "webhook.changed", target: key.id, details: body };
-      const changed = await changeAudited(c, parts, entry, (transaction) =>
+      const changed = await changeAudited(c, dependencies, entry, (transaction) =>
         updateWebhook(transaction, key, changes as never),
       );
       if (changed === undefined) throw notFound("webhook", key.id);
@@ -143,7 +143,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "DELETE /v1/tenants/{tenant}/webhooks/{webhook}",
     {
       summary: "Deletes a webhook with its deliveries",
@@ -152,7 +152,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params }) => {
       const entry = { action: "webhook.deleted", target: params.webhook, details: {} };
-      const isDeleted = await changeAudited(c, parts, entry, (transaction) =>
+      const isDeleted = await changeAudited(c, dependencies, entry, (transaction) =>
         deleteWebhook(transaction, c.get("tenant").id, params.webhook),
       );
       if (!isDeleted) throw notFound("webhook", params.webhook);
@@ -161,7 +161,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/webhooks/{webhook}/test",
     {
       summary: "Sends a test event to a webhook",
@@ -170,7 +170,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
     },
     async (c, { params }) => {
       const entry = { action: "webhook.tested", target: params.webhook, details: {} };
-      const row = await changeAudited(c, parts, entry, async (transaction) => {
+      const row = await changeAudited(c, dependencies, entry, async (transaction) => {
         const webhook = await findWebhook(transaction, c.get("tenant").id, params.webhook);
         return webhook && (await insertTestDelivery(transaction, webhook));
       });
@@ -181,7 +181,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "GET /v1/tenants/{tenant}/webhooks/{webhook}/deliveries",
     {
       summary: "Lists the deliveries of a webhook, the newest first",
@@ -200,7 +200,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
   );
   addRoute(
     app,
-    parts,
+    dependencies,
     "POST /v1/tenants/{tenant}/webhooks/{webhook}/deliveries/{delivery}/redeliver",
     {
       summary: "Sends a delivery that has ended again",
@@ -210,7 +210,7 @@ export function addWebhookRoutes(app: App, parts: ServerParts): void {
     async (c, { params }) => {
       const key = { tenantId: c.get("tenant").id, webhookId: params.webhook, id: params.delivery };
       const entry = { action: "webhook.redelivered", target: key.webhookId, details: { deliveryId: key.id } };
-      if (!(await changeAudited(c, parts, entry, (transaction) => redeliver(transaction, key)))) {
+      if (!(await changeAudited(c, dependencies, entry, (transaction) => redeliver(transaction, key)))) {
         const rows = await listDeliveries(db, key, { limit: 1 });
         if (rows.length === 0) throw notFound("webhook", key.webhookId);
         throw new RequestError("CONFLICT", "There is no delivery of this id that has ended");

@@ -36,7 +36,7 @@ export class PeerUnreachable extends Error {
   override readonly name = "PeerUnreachable";
 }
 
-export interface PeerClientParts {
+export interface PeerClientDependencies {
   readonly masterKey: Pick<MasterKey, "derivePeerKey">;
   readonly clock: Clock;
   /** Id of this replica. */
@@ -44,14 +44,14 @@ export interface PeerClientParts {
 }
 
 export class PeerClient implements Disposable {
-  readonly #parts: PeerClientParts;
+  readonly #dependencies: PeerClientDependencies;
   readonly #agents = {
     "http:": new HttpAgent({ keepAlive: true, maxFreeSockets: MAX_IDLE_CONNECTIONS }),
     "https:": new HttpsAgent({ keepAlive: true, maxFreeSockets: MAX_IDLE_CONNECTIONS }),
   };
 
-  constructor(parts: PeerClientParts) {
-    this.#parts = parts;
+  constructor(dependencies: PeerClientDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /**
@@ -60,7 +60,7 @@ export class PeerClient implements Disposable {
    * @throws {PeerUnreachable} also when the signal aborts
    */
   async open(peer: Peer, signal: AbortSignal): Promise<PeerExchange | DeclineReason> {
-    const { masterKey, clock, replicaId: from } = this.#parts;
+    const { masterKey, clock, replicaId: from } = this.#dependencies;
     const random = randomBytes(RANDOM_BYTES);
     const keys = new ExchangeKeys(masterKey, { from, to: peer.replicaId, random });
     const url = new URL(PEER_PATH, peer.url);
@@ -124,7 +124,7 @@ async function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   });
 }
 
-interface ExchangeParts {
+interface ExchangeChannel {
   readonly request: ClientRequest;
   readonly response: IncomingMessage;
   readonly reader: PeerFrameReader;
@@ -134,11 +134,11 @@ interface ExchangeParts {
 
 /** An exchange with a replica that waits for a call. */
 export class PeerExchange implements Disposable {
-  readonly #parts: ExchangeParts;
+  readonly #channel: ExchangeChannel;
   #hasEnded = false;
 
-  constructor(parts: ExchangeParts) {
-    this.#parts = parts;
+  constructor(channel: ExchangeChannel) {
+    this.#channel = channel;
   }
 
   /**
@@ -146,7 +146,7 @@ export class PeerExchange implements Disposable {
    * @throws {PeerProtocolError} or an error of the connection, if the replica is gone: the call may have run
    */
   async *call(message: PeerCallMessage, texts: readonly string[]): AsyncGenerator<Parsed<AnswerMessage>, void> {
-    const { request, response, reader, opener, sealer } = this.#parts;
+    const { request, response, reader, opener, sealer } = this.#channel;
     for (const frame of sealer.seal(toParts(message, texts))) request.write(frame);
     request.end();
     let silent = 0;
@@ -172,12 +172,12 @@ export class PeerExchange implements Disposable {
   /** Lets the connection be used again, after the last message. */
   finish(): void {
     this.#hasEnded = true;
-    const { reader, request } = this.#parts;
+    const { reader, request } = this.#channel;
     reader.end().catch(() => request.destroy());
   }
 
   /** Closes the connection, unless the exchange has been finished: the other replica cancels the call. */
   [Symbol.dispose](): void {
-    if (!this.#hasEnded) this.#parts.request.destroy();
+    if (!this.#hasEnded) this.#channel.request.destroy();
   }
 }

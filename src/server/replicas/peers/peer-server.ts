@@ -47,7 +47,7 @@ export interface ReceivedCall {
   readonly answer: (message: AnswerMessage, texts?: readonly string[]) => void;
 }
 
-export interface PeerServerParts {
+export interface PeerServerDependencies {
   readonly masterKey: Pick<MasterKey, "derivePeerKey">;
   readonly clock: Clock;
   /** Id of this replica. */
@@ -66,13 +66,13 @@ interface Connection {
 }
 
 export class PeerServer {
-  readonly #parts: PeerServerParts;
+  readonly #dependencies: PeerServerDependencies;
   /** The random bytes of exchanges that have begun, by the time until which their first message is valid, in order. */
   readonly #seen = new Map<string, number>();
   readonly #running = new Set<Promise<void>>();
 
-  constructor(parts: PeerServerParts) {
-    this.#parts = parts;
+  constructor(dependencies: PeerServerDependencies) {
+    this.#dependencies = dependencies;
   }
 
   /** Answers a request to {@link PEER_PATH}. */
@@ -91,7 +91,7 @@ export class PeerServer {
 
   /** Reads the first message, which can be written only with the master key. */
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { masterKey, replicaId } = this.#parts;
+    const { masterKey, replicaId } = this.#dependencies;
     const from = request.headers[FROM_HEADER];
     const random = request.headers[RANDOM_HEADER];
     if (typeof from !== "string" || typeof random !== "string") throw new PeerProtocolError("Missing headers");
@@ -142,7 +142,7 @@ export class PeerServer {
     try {
       if (this.#isOld(message.at)) write({ type: "declined", reason: "expired" });
       else
-        await this.#parts.run({
+        await this.#dependencies.run({
           ...{ message, input: texts[0], signal: left.signal },
           answer: write,
         });
@@ -153,13 +153,13 @@ export class PeerServer {
   }
 
   #isOld(at: number): boolean {
-    return Math.abs(this.#parts.clock.now() - at) > VALID_MS;
+    return Math.abs(this.#dependencies.clock.now() - at) > VALID_MS;
   }
 
   /** Returns why this replica runs no call now. */
   #declines(at: number): DeclineReason | undefined {
     if (this.#isOld(at)) return "expired";
-    if (!this.#parts.acceptsCalls()) return "stopping";
+    if (!this.#dependencies.acceptsCalls()) return "stopping";
     return this.#running.size >= MAX_CALLS ? "busy" : undefined;
   }
 
