@@ -31,25 +31,23 @@ export interface BuiltBundle {
   readonly absent: readonly string[];
 }
 
-/** Number of problems that the message lists. `details.problems` lists all of them. */
-const PROBLEMS_IN_MESSAGE = 3;
+/** Number of issues that the message lists. `details.problems` lists all of them. */
+const ISSUES_IN_MESSAGE = 3;
 
-function formatProblem({ file, line, column, message, hint }: BuildIssue): string {
+function formatIssue({ file, line, column, message, hint }: BuildIssue): string {
   const location = file === undefined ? "" : `${[file, line, column].filter((part) => part !== undefined).join(":")}: `;
   return `${location}${message}${hint === undefined ? "" : `; ${hint}`}`;
 }
 
-function toToolError(problems: readonly BuildIssue[]): ToolError {
-  const lines = problems.slice(0, PROBLEMS_IN_MESSAGE).map(formatProblem);
-  const left = problems.length - lines.length;
+function toToolError(issues: readonly BuildIssue[]): ToolError {
+  const lines = issues.slice(0, ISSUES_IN_MESSAGE).map(formatIssue);
+  const left = issues.length - lines.length;
   const message = [...lines, ...(left > 0 ? [`and ${left} more`] : [])].join("\n");
-  const plain = problems.map((problem) => {
-    const entries = Object.entries(problem).filter(
-      (entry): entry is [string, string | number] => entry[1] !== undefined,
-    );
+  const plain = issues.map((issue) => {
+    const entries = Object.entries(issue).filter((entry): entry is [string, string | number] => entry[1] !== undefined);
     return Object.fromEntries(entries);
   });
-  const [first] = problems.filter(({ file }) => file !== undefined);
+  const [first] = issues.filter(({ file }) => file !== undefined);
   const { file, line, column } = first ?? {};
   return new ToolError("BUNDLE_FAILED", message, {
     details: {

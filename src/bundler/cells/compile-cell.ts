@@ -51,9 +51,9 @@ function wordMappings(code: string, moduleLines: number): SourceMapSegment[][] {
   return [[], ...segments];
 }
 
-function toCellProblem(problem: BuildIssue, file: string, source: string, { toCellLocation }: CellModule): BuildIssue {
-  const { line, column = 1, lineText: _, ...rest } = problem;
-  if (problem.file !== file || line === undefined) return problem;
+function toCellIssue(issue: BuildIssue, file: string, source: string, { toCellLocation }: CellModule): BuildIssue {
+  const { line, column = 1, lineText: _, ...rest } = issue;
+  if (issue.file !== file || line === undefined) return issue;
   const own = toCellLocation({ line: line - 1, column: column - 1 });
   if (own === undefined) return rest;
   return { ...rest, line: own.line + 1, column: own.column + 1, lineText: source.split("\n")[own.line] };
@@ -138,8 +138,7 @@ export async function compileCell(
       limits: raisedLimits,
       files: { kind: "memory", files: { [entry]: module.text } },
     });
-    if (!built.ok)
-      return { ok: false, problems: built.problems.map((one) => toCellProblem(one, entry, source, module)) };
+    if (!built.ok) return { ok: false, problems: built.problems.map((one) => toCellIssue(one, entry, source, module)) };
     const map = JSON.parse(built.sourceMap) as SourceMap;
     const mappings = decodedMappings(new TraceMap(map as unknown as MapInput));
     return {
@@ -149,10 +148,10 @@ export async function compileCell(
     };
   } catch (error) {
     if (!(error instanceof BuildIssueError)) throw error;
-    const { problem } = error;
-    if (problem.line !== undefined || language !== "typescript") return { ok: false, problems: [problem] };
+    const { issue } = error;
+    if (issue.line !== undefined || language !== "typescript") return { ok: false, problems: [issue] };
     const text = /\bexport\s+default\b/.test(source) ? source : `${source}\nexport default null;`;
     const building = build({ ...request, files: { kind: "memory", files: { [entry]: text } } });
-    return { ok: false, problems: await addLocation(problem, building) };
+    return { ok: false, problems: await addLocation(issue, building) };
   }
 }

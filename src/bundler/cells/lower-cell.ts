@@ -22,7 +22,7 @@ const OPTIONS = {
   logLevel: "silent",
 } as const;
 
-function toProblem({ errors: [first] }: EsbuildFailure, file: string): BuildIssueError {
+function toIssueError({ errors: [first] }: EsbuildFailure, file: string): BuildIssueError {
   const { text = "The bundler failed on this cell", location } = first ?? {};
   if (!location) return new BuildIssueError({ file, message: text });
   const { line, column, lineText } = location;
@@ -41,7 +41,7 @@ export async function lowerCell(
 ): Promise<CellModule> {
   const loader = language === "typescript" ? "ts" : "js";
   const built = await esbuild({ ...OPTIONS, stdin: { contents: source, sourcefile: file, loader } }).catch((thrown) => {
-    throw isFailure(thrown) ? toProblem(thrown, file) : thrown;
+    throw isFailure(thrown) ? toIssueError(thrown, file) : thrown;
   });
   const textOf = (ending: string): string => built.outputFiles?.find(({ path }) => path.endsWith(ending))?.text ?? "";
   const map = new TraceMap(textOf(".map"));
@@ -59,8 +59,8 @@ export async function lowerCell(
       },
     };
   } catch (thrown) {
-    if (!(thrown instanceof BuildIssueError) || thrown.problem.line === undefined) throw thrown;
-    const { line, column = 1, lineText: _, ...rest } = thrown.problem;
+    if (!(thrown instanceof BuildIssueError) || thrown.issue.line === undefined) throw thrown;
+    const { line, column = 1, lineText: _, ...rest } = thrown.issue;
     const at = toAuthor({ line: line - 1, column: column - 1 });
     if (at === undefined) throw new BuildIssueError(rest);
     const lineText = source.split("\n")[at.line];

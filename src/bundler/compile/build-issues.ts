@@ -1,4 +1,4 @@
-// Turns the messages of esbuild into problems for a person: paths of the tool and its packages only, and columns counted in characters.
+// Turns the messages of esbuild into issues for a person: paths of the tool and its packages only, and columns counted in characters.
 import { resolve } from "node:path";
 import type { Location, Message } from "esbuild";
 import type { PackageStore } from "../locate/package-store.ts";
@@ -7,7 +7,7 @@ import { explainUnresolved } from "../policy/import-rules.ts";
 import type { BuildIssue } from "./build-messages.ts";
 import { NO_MATCH, UNRESOLVED } from "./unresolved-imports.ts";
 
-const MAX_PROBLEMS = 20;
+const MAX_ISSUES = 20;
 const MAX_MESSAGE_LENGTH = 500;
 const MAX_LINE_LENGTH = 200;
 
@@ -36,7 +36,7 @@ function hintOf(message: Message): string | undefined {
   return typeof detail.hint === "string" ? detail.hint : undefined;
 }
 
-export interface ProblemContext {
+export interface IssueContext {
   readonly store: PackageStore;
   /** The texts of the tool's own files. */
   readonly texts: ReadonlyMap<string, string>;
@@ -44,14 +44,14 @@ export interface ProblemContext {
 }
 
 /** Returns the author's name for a file that esbuild names: `tool:lib/x.ts`, or a path relative to the working directory. */
-export function displayFile(file: string, context: ProblemContext): string | undefined {
+export function displayFile(file: string, context: IssueContext): string | undefined {
   const prefix = `${NAMESPACES.tool}:`;
   if (file.startsWith(prefix)) return file.slice(prefix.length);
   if (file === `${NAMESPACES.guest}:tool`) return "glovebox/tool";
   return context.store.displayPath(resolve(context.workingDirectory, file));
 }
 
-function issueLocationOf(location: Location | null, context: ProblemContext): Partial<BuildIssue> {
+function issueLocationOf(location: Location | null, context: IssueContext): Partial<BuildIssue> {
   if (location === null) return {};
   const file = displayFile(location.file, context);
   if (file === undefined) return {};
@@ -71,18 +71,18 @@ function quoteLine(file: string, line: number, column: number, lineText: string 
 }
 
 /** Tells whether esbuild read the file without the plugin's check. It does so with each package.json, which may link to any file. */
-function isUnguarded(location: Location, context: ProblemContext): boolean {
+function isUnguarded(location: Location, context: IssueContext): boolean {
   if (location.file.startsWith(`${NAMESPACES.tool}:`)) return false;
   return !context.store.loaded.has(resolve(context.workingDirectory, location.file));
 }
 
 /** Returns esbuild's text without internal namespaces and without host paths. No message is known to contain a host path here. */
-function reword(text: string, { workingDirectory }: ProblemContext): string {
+function reword(text: string, { workingDirectory }: IssueContext): string {
   const shown = text.replaceAll(`"${NAMESPACES.tool}:`, '"');
   return workingDirectory === "/" ? shown : shown.replaceAll(workingDirectory, "");
 }
 
-function toProblem(message: Message, context: ProblemContext): BuildIssue {
+function toIssue(message: Message, context: IssueContext): BuildIssue {
   const location = issueLocationOf(message.location, context);
   if (message.pluginName !== "") {
     return { ...location, message: clean(message.text, MAX_MESSAGE_LENGTH), hint: hintOf(message) };
@@ -97,12 +97,12 @@ function toProblem(message: Message, context: ProblemContext): BuildIssue {
   return { ...location, message: clean(reword(message.text, context), MAX_MESSAGE_LENGTH) };
 }
 
-export function toProblems(messages: readonly Message[], context: ProblemContext): BuildIssue[] {
-  const problems = new Map<string, BuildIssue>();
+export function toIssues(messages: readonly Message[], context: IssueContext): BuildIssue[] {
+  const issues = new Map<string, BuildIssue>();
   for (const message of messages) {
-    if (problems.size === MAX_PROBLEMS) break;
-    const problem = toProblem(message, context);
-    problems.set(JSON.stringify(problem), problem);
+    if (issues.size === MAX_ISSUES) break;
+    const issue = toIssue(message, context);
+    issues.set(JSON.stringify(issue), issue);
   }
-  return [...problems.values()];
+  return [...issues.values()];
 }

@@ -32,7 +32,7 @@ export interface BuildRequest {
   readonly cell?: { readonly language: CellLanguage; readonly version: number } | undefined;
 }
 
-/** One problem in the source. `line` and `column` count from 1. */
+/** One issue of the source. `line` and `column` count from 1. */
 export interface BuildIssue {
   readonly message: string;
   readonly file?: string | undefined;
@@ -74,14 +74,14 @@ export interface BuildFailure {
 
 export type BuildResponse = BuildSuccess | BuildFailure;
 
-/** A problem in the source. Thrown in the child and in the parent, and reported to the caller as BUNDLE_FAILED. */
+/** An issue of the source. Thrown in the child and in the parent, and reported to the caller as BUNDLE_FAILED. */
 export class BuildIssueError extends Error {
   override readonly name = "BuildIssueError";
-  readonly problem: BuildIssue;
+  readonly issue: BuildIssue;
 
-  constructor(problem: BuildIssue) {
-    super(problem.message);
-    this.problem = problem;
+  constructor(issue: BuildIssue) {
+    super(issue.message);
+    this.issue = issue;
   }
 }
 

@@ -5,7 +5,7 @@ import type { BuildResponse } from "./build-messages.ts";
 const text = (maxLength: number) => z.string().max(maxLength);
 const count = z.number().nonnegative();
 
-const ProblemSchema = z.strictObject({
+const IssueSchema = z.strictObject({
   message: text(2_000),
   file: text(4_096).optional(),
   line: z.int().nonnegative().optional(),
@@ -40,5 +40,5 @@ export const BuildResponseSchema: z.ZodType<BuildResponse> = z.discriminatedUnio
     dependencies: list(DependencySchema),
     absent: list(text(8_192)),
   }),
-  z.strictObject({ ok: z.literal(false), problems: z.array(ProblemSchema).min(1).max(100) }),
+  z.strictObject({ ok: z.literal(false), problems: z.array(IssueSchema).min(1).max(100) }),
 ]);

@@ -93,8 +93,8 @@ function codeOutput(metafile: Metafile | undefined): Metafile["outputs"][string]
   return output;
 }
 
-function failure(problem: BuildFailure["problems"][number]): BuildFailure {
-  return { ok: false, problems: [problem] };
+function failure(issue: BuildFailure["problems"][number]): BuildFailure {
+  return { ok: false, problems: [issue] };
 }
 
 /** Returns a static import that was not bundled. A `require` or `import()` may stay external: it fails when it is reached. */
@@ -313,8 +313,8 @@ function suggestScript(build: Build, failed: BuildFailure): BuildFailure {
 async function compile(build: Build, esbuild: RunEsbuild): Promise<BuildResponse> {
   const scan = await run(build, esbuild, { phase: "scan", builds: "browser" });
   if ("ok" in scan) return suggestScript(build, scan);
-  const problem = findScript(build, scan.metafile);
-  if (problem !== undefined) return failure(problem);
+  const issue = findScript(build, scan.metafile);
+  if (issue !== undefined) return failure(issue);
   // The scan starts at the tool's own entry, so esbuild reports its exports, including those of `export *` and CommonJS.
   const exports = codeOutput(scan.metafile).exports;
   if (!exports.includes("default")) {
@@ -348,7 +348,7 @@ async function build(request: BuildRequest, esbuild: RunEsbuild, facts: TextFact
     }
     return await compile(prepared, esbuild);
   } catch (error) {
-    if (error instanceof BuildIssueError) return failure(error.problem);
+    if (error instanceof BuildIssueError) return failure(error.issue);
     throw error;
   }
 }

@@ -16,7 +16,7 @@ import type { PackageMetadata, PackageStore } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
 import { createImportPolicy, type ImportPolicyOptions } from "../policy/import-policy.ts";
 import { hasImplicitAwaits, needsContext } from "./await-context.ts";
-import { FATAL_WARNINGS, type ProblemContext, toProblems } from "./build-issues.ts";
+import { FATAL_WARNINGS, type IssueContext, toIssues } from "./build-issues.ts";
 import type { BuildFailure, BuildRequest } from "./build-messages.ts";
 import { OUTPUT_FILE } from "./bundle-output.ts";
 import type { Script } from "./compile-script.ts";
@@ -57,7 +57,7 @@ export interface Build {
   readonly fileManifest: FileManifest;
   readonly files: ToolFiles;
   readonly store: PackageStore;
-  readonly context: ProblemContext;
+  readonly context: IssueContext;
   readonly policy: Omit<ImportPolicyOptions, "phase" | "entryStub" | "useBuiltin" | "builds" | "locations">;
 }
 
@@ -116,17 +116,17 @@ function isOutcome(failure: unknown): failure is Outcome {
   return Array.isArray(failure.errors) && failure.errors.length > 0 && Array.isArray(failure.warnings);
 }
 
-/** Returns the errors and the fatal warnings as problems. */
-function problemsOf({ errors, warnings }: Outcome, build: Build): BuildFailure["problems"] {
+/** Returns the errors and the fatal warnings as issues. */
+function issuesOf({ errors, warnings }: Outcome, build: Build): BuildFailure["problems"] {
   const fatal = warnings.filter((warning) => FATAL_WARNINGS.has(warning.id));
-  return toProblems([...errors, ...fatal], build.context);
+  return toIssues([...errors, ...fatal], build.context);
 }
 
 export async function run(build: Build, esbuild: RunEsbuild, options: Run): Promise<BuildResult | BuildFailure> {
   try {
     const result = await esbuild(optionsOf(build, options));
-    const problems = problemsOf(result, build);
-    return problems.length === 0 ? result : { ok: false, problems };
+    const issues = issuesOf(result, build);
+    return issues.length === 0 ? result : { ok: false, problems: issues };
   } catch (error) {
     if (!isOutcome(error)) throw error;
     const pathOf = (file: string) => {
@@ -134,7 +134,7 @@ export async function run(build: Build, esbuild: RunEsbuild, options: Run): Prom
       return build.store.loaded.has(path) ? path : undefined;
     };
     if (build.policy.unresolved.add(error.errors, pathOf)) return await run(build, esbuild, options);
-    return { ok: false, problems: problemsOf(error, build) };
+    return { ok: false, problems: issuesOf(error, build) };
   }
 }
 

@@ -90,7 +90,7 @@ const absentText = (specifier: string): string =>
 function toMessage(thrown: unknown): PartialMessage {
   // Only messages of Glovebox are forwarded: an error of fs contains host paths.
   if (!(thrown instanceof BuildIssueError)) return { text: "The bundler failed while it read this import" };
-  return { text: thrown.problem.message, detail: { hint: thrown.problem.hint } };
+  return { text: thrown.issue.message, detail: { hint: thrown.issue.hint } };
 }
 
 class ImportPolicy {

@@ -48,15 +48,15 @@ export function denyImport(specifier: string, reason: string, hint: string = ALL
 export function explainUnresolved(specifier: string, store: PackageStore): BuildIssue {
   const name = packageNameOf(specifier);
   if (name !== undefined && store.has(name)) {
-    return denyImport(specifier, `the package ${name} has no such entry`, "see exports in its package.json").problem;
+    return denyImport(specifier, `the package ${name} has no such entry`, "see exports in its package.json").issue;
   }
-  if (specifier.startsWith("node:")) return denyImport(specifier, UNKNOWN_BUILTIN).problem;
-  if (name === undefined) return denyImport(specifier, "the package has no such file").problem;
+  if (specifier.startsWith("node:")) return denyImport(specifier, UNKNOWN_BUILTIN).issue;
+  if (name === undefined) return denyImport(specifier, "the package has no such file").issue;
   const install = `install ${name} into the package store (a node_modules folder)`;
   // In a workspace, packages are often in a node_modules above the folder that the host runs in.
   const elsewhere = `${install}, or name its folder with bundler.packagesDir or bundler.root`;
-  if (store.nearest === undefined) return denyImport(specifier, "there is no package store", elsewhere).problem;
-  return denyImport(specifier, `the store has no package ${name}`, install).problem;
+  if (store.nearest === undefined) return denyImport(specifier, "there is no package store", elsewhere).issue;
+  return denyImport(specifier, `the store has no package ${name}`, install).issue;
 }
 
 /** Checks the rules that need only the import itself. */

@@ -170,14 +170,14 @@ function toCheck(schema: CapabilitySchema, subject: string): Check {
   return (value) => {
     const outcome = compiled.validate(value);
     if (outcome.valid) return { value };
-    return { issue: outcome.stopped ? outcome.message : formatIssues(outcome.problems) };
+    return { issue: outcome.stopped ? outcome.message : formatIssues(outcome.issues) };
   };
 }
 
 /** @throws {TypeError} when the schema library fails, or returns an unreadable result */
 function readOutcome(outcome: StandardOutcome, subject: string): Checked {
   if ("value" in outcome) return outcome;
-  if ("problems" in outcome) return { issue: formatIssues(outcome.problems) };
+  if ("issues" in outcome) return { issue: formatIssues(outcome.issues) };
   throw new TypeError(`The ${subject}: ${outcome.failed}`, { cause: outcome.cause });
 }
 

@@ -102,7 +102,7 @@ export async function elicit(
   if (action !== "accept" || form === undefined) return { action };
   const outcome = form.validate((content ?? {}) as JsonValue);
   if (outcome.valid) return { action, content: content ?? {} };
-  const issues = outcome.stopped ? outcome.message : formatIssues(outcome.problems);
+  const issues = outcome.stopped ? outcome.message : formatIssues(outcome.issues);
   throw new ToolError("PARAM_INVALID", `The client's answer does not match requestedSchema: ${issues}`);
 }
 

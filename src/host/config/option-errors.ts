@@ -48,8 +48,7 @@ interface Definition {
 }
 
 export function toOptionIssues(schema: z.core.$ZodType, { issues }: z.core.$ZodError): readonly OptionIssue[] {
-  const problems = issues.flatMap((issue) => collectIssues(schema, issue, issue.path));
-  return problems.slice(0, MAX_ISSUES);
+  return issues.flatMap((issue) => collectIssues(schema, issue, issue.path)).slice(0, MAX_ISSUES);
 }
 
 /**
@@ -61,9 +60,9 @@ export function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: stri
   // zod compiles a schema to JavaScript when it parses the first value, which is slower for options: they are parsed once or a few times.
   const parsed = schema.safeParse(value, { jitless: true });
   if (parsed.success) return parsed.data;
-  const problems = toOptionIssues(schema, parsed.error).map((problem) => ({ ...problem }));
-  const text = problems.map(({ pointer, message }) => `${pointer === "" ? what : `${what}.${pointer}`}: ${message}`);
-  throw new ToolError("PARAM_INVALID", text.join("; "), { details: { problems } });
+  const issues = toOptionIssues(schema, parsed.error).map((issue) => ({ ...issue }));
+  const text = issues.map(({ pointer, message }) => `${pointer === "" ? what : `${what}.${pointer}`}: ${message}`);
+  throw new ToolError("PARAM_INVALID", text.join("; "), { details: { problems: issues } });
 }
 
 /** Returns the error for an unknown option, with the message of {@link parseOptions}, for code that reads its options without a schema. */

@@ -60,8 +60,8 @@ const ContentSchema = z
 export function parseContent(value: ToolValue, what: string): readonly ContentPart[] {
   const parsed = ContentSchema.safeParse(value);
   if (parsed.success) return parsed.data as readonly ContentPart[];
-  const problems = parsed.error.issues
+  const issues = parsed.error.issues
     .slice(0, MAX_LISTED_ISSUES)
     .map(({ path, message }) => ({ pointer: path.map((step) => `/${String(step)}`).join(""), message }));
-  throw new ToolError("OUTPUT_INVALID", `${what}: ${formatIssues(problems)}`, { details: { problems } });
+  throw new ToolError("OUTPUT_INVALID", `${what}: ${formatIssues(issues)}`, { details: { problems: issues } });
 }

@@ -87,11 +87,11 @@ async function checkValue(
   const outcome = await checkStandard(schema, value, { timeoutMs: LIMITS.timeoutMs.max, signal });
   if ("value" in outcome) return outcome.value;
   const { name } = definition;
-  if ("problems" in outcome) {
-    const { problems } = outcome;
+  if ("issues" in outcome) {
+    const { issues } = outcome;
     const what = code === "PARAM_INVALID" ? `The arguments of ${name}` : `The output of ${name}`;
-    throw new ToolError(code, `${what}: ${formatIssues(problems)}`, {
-      details: { problems: problems.map((issue) => ({ ...issue })) },
+    throw new ToolError(code, `${what}: ${formatIssues(issues)}`, {
+      details: { problems: issues.map((issue) => ({ ...issue })) },
     });
   }
   signal.throwIfAborted();

@@ -173,9 +173,9 @@ class Validation {
 
   outcome(stopped: StopSignal["reason"] | undefined): ValidationOutcome {
     if (this.#valid === true) return { valid: true };
-    const { problems, full } = this.#run;
-    if (this.#valid === false && (stopped === undefined || problems.length > 0)) {
-      return { valid: false, stopped: false, problems, truncated: full || stopped !== undefined };
+    const { issues, full } = this.#run;
+    if (this.#valid === false && (stopped === undefined || issues.length > 0)) {
+      return { valid: false, stopped: false, issues, truncated: full || stopped !== undefined };
     }
     const reason = stopped === "depth" ? "depth" : "time";
     return { valid: false, stopped: true, reason, message: STOP_MESSAGES[reason] };

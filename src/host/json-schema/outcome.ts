@@ -20,7 +20,7 @@ export type ValidationOutcome =
   | {
       readonly valid: false;
       readonly stopped: false;
-      readonly problems: readonly SchemaIssue[];
+      readonly issues: readonly SchemaIssue[];
       /** Whether there are more issues than are listed. */
       readonly truncated: boolean;
     }

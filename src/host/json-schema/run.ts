@@ -37,12 +37,12 @@ export class Run {
   /** True when the list of issues is full. Every check may then end early. */
   full = false;
   path: (string | number)[] = [];
-  readonly problems: SchemaIssue[] = [];
+  readonly issues: SchemaIssue[] = [];
   /** Dynamic scope for `$dynamicRef`: the entered resources, outermost first. */
   readonly scope: SchemaResource[] = [];
   readonly guarded: boolean;
-  /** The list that receives reports: `problems`, or a separate one in `collectApart`. */
-  #sink: SchemaIssue[] = this.problems;
+  /** The list that receives reports: `issues`, or a separate one in `collectApart`. */
+  #sink: SchemaIssue[] = this.issues;
   #fuel = FUEL_PER_LOOK;
   #maxIssues: number;
   #lastObject: object | undefined;
@@ -102,7 +102,7 @@ export class Run {
     return false;
   }
 
-  /** Runs `check` and returns the issues that it reports, at most `maxIssues`, without adding them to `problems`. */
+  /** Runs `check` and returns the issues that it reports, at most `maxIssues`, without adding them to `issues`. */
   collectApart(maxIssues: number, check: () => unknown): SchemaIssue[] {
     const { full } = this;
     const sink = this.#sink;

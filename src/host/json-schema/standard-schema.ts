@@ -14,7 +14,7 @@ export interface StandardIssue {
 /** The result of a validation: valid, invalid, or failed because the library returned no usable result, which counts as invalid. */
 export type StandardOutcome =
   | { readonly value: unknown }
-  | { readonly problems: readonly StandardIssue[] }
+  | { readonly issues: readonly StandardIssue[] }
   | { readonly failed: string; readonly cause?: unknown };
 
 /** Limits of one validation by a library. */
@@ -69,8 +69,8 @@ function readResult(result: unknown): StandardOutcome {
   const { issues } = result as { readonly issues?: unknown };
   if (issues === undefined) return "value" in result && !isThenable(result.value) ? { value: result.value } : invalid;
   // Issues of any form say that the value is invalid.
-  const problems = Array.isArray(issues) ? issues.slice(0, MAX_ISSUES).map(toIssue) : [];
-  return { problems: problems.length > 0 ? problems : [{ pointer: "", message: INVALID_VALUE }] };
+  const found = Array.isArray(issues) ? issues.slice(0, MAX_ISSUES).map(toIssue) : [];
+  return { issues: found.length > 0 ? found : [{ pointer: "", message: INVALID_VALUE }] };
 }
 
 function toIssue(issue: unknown): StandardIssue {

@@ -142,6 +142,8 @@ export async function checkInputWithBytes(
 function checkOutcome(outcome: ValidationOutcome, code: "PARAM_INVALID" | "OUTPUT_INVALID", what: string): void {
   if (outcome.valid) return;
   if (outcome.stopped) throw new ToolError(code, `${what}: ${outcome.message}`);
-  const { problems, truncated } = outcome;
-  throw new ToolError(code, `${what}: ${formatIssues(problems, truncated)}`, { details: { problems, truncated } });
+  const { issues, truncated } = outcome;
+  throw new ToolError(code, `${what}: ${formatIssues(issues, truncated)}`, {
+    details: { problems: issues, truncated },
+  });
 }

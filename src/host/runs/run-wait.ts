@@ -89,7 +89,7 @@ export function checkElicited({ requestedSchema }: RunWait, { action, content }:
   if (action !== "accept" || requestedSchema === undefined) return { action };
   const outcome = compileForm(requestedSchema).validate(content ?? {});
   if (outcome.valid) return { action, content: content ?? {} };
-  const issues = outcome.stopped ? outcome.message : formatIssues(outcome.problems);
+  const issues = outcome.stopped ? outcome.message : formatIssues(outcome.issues);
   throw new ToolError("PARAM_INVALID", `signal.content does not match requestedSchema: ${issues}`);
 }
 

@@ -8,7 +8,7 @@ import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 function problemsOf(schema: unknown, value: unknown): readonly SchemaIssue[] {
   const outcome = compileSchema(schema).validate(value);
   if (outcome.valid || outcome.stopped) throw new Error(`Expected problems, got ${JSON.stringify(outcome)}`);
-  return outcome.problems;
+  return outcome.issues;
 }
 
 function rejectionOf(schema: unknown): ToolError {
@@ -303,7 +303,7 @@ describe("CompiledSchema.validate()", () => {
       const outcome = compiled.validate(value);
       expect([value, outcome.valid]).toEqual([value, false]);
       if (outcome.valid || outcome.stopped) throw new Error("Expected problems");
-      expect(outcome.problems.length).toBeGreaterThan(0);
+      expect(outcome.issues.length).toBeGreaterThan(0);
     }
   });
 
@@ -402,8 +402,8 @@ describe("CompiledSchema.validate()", () => {
     const some = compiled.validate(values);
     const few = compiled.validate(values, { maxIssues: 3 });
     expect(some).toMatchObject({ stopped: false, truncated: true });
-    expect("problems" in some && some.problems.length).toBe(50);
-    expect("problems" in few && few.problems.length).toBe(3);
+    expect("issues" in some && some.issues.length).toBe(50);
+    expect("issues" in few && few.issues.length).toBe(3);
   });
 
   test("keeps every text short for any schema and value", () => {

@@ -185,7 +185,7 @@ describe("CompiledSchema.validate() ends", () => {
   test("with the issues found so far if the time runs out while they are collected", () => {
     const { $ref, $defs } = billionLaughs("allOf", "array");
     const outcome = compileSchema({ $defs, prefixItems: [{ type: "string" }], allOf: [{ $ref }] }).validate([1]);
-    expect(outcome).toMatchObject({ stopped: false, truncated: true, problems: [{ pointer: "/0", keyword: "type" }] });
+    expect(outcome).toMatchObject({ stopped: false, truncated: true, issues: [{ pointer: "/0", keyword: "type" }] });
   });
 });
 
@@ -199,7 +199,7 @@ describe("names of Object.prototype", () => {
     const compiled = compileSchema(schema);
     expect(compiled.validate({ a: "x" })).toEqual({ valid: true });
     expect(compiled.validate(JSON.parse('{"a":"x","__proto__":{"polluted":2}}'))).toMatchObject({
-      problems: [
+      issues: [
         { pointer: "", expected: 'property "y"' },
         { pointer: "/__proto__/polluted", keyword: "const" },
       ],

@@ -85,8 +85,8 @@ describe("compileSchema() with generated schemas", () => {
         expect(compiled.validate(valid)).toEqual({ valid: true });
         const outcome = compiled.validate(invalid);
         if (outcome.valid || outcome.stopped) throw new Error("Expected problems");
-        expect(outcome.problems.length).toBeGreaterThan(0);
-        for (const problem of outcome.problems) {
+        expect(outcome.issues.length).toBeGreaterThan(0);
+        for (const problem of outcome.issues) {
           expect(resolves(invalid, problem.pointer)).toBe(true);
           expect(problem.message).toContain(problem.expected);
           expect(problem.message).toContain(problem.got);
@@ -147,7 +147,7 @@ describe("compileSchema() with generated schemas", () => {
       fc.property(schema, fc.jsonValue(), (hostile, value) => {
         try {
           const outcome = compileSchema(hostile).validate(value);
-          expect(outcome.valid || outcome.stopped || outcome.problems.length > 0).toBe(true);
+          expect(outcome.valid || outcome.stopped || outcome.issues.length > 0).toBe(true);
         } catch (error) {
           expect(error).toBeInstanceOf(ToolError);
         }
