@@ -79,7 +79,7 @@ export interface ExecutorEvents {
 }
 
 /** An executor that runs. Disposing it ends its calls at once; `drain` lets them finish. */
-export interface Executor extends AsyncDisposable {
+export interface RunningExecutor extends AsyncDisposable {
   readonly id: string;
   readonly pool: string;
   readonly slots: number;
@@ -98,7 +98,7 @@ export interface Executor extends AsyncDisposable {
  * @throws {ToolError} as a rejection: PARAM_INVALID for invalid options, credentials or a NATS server that cannot be used; TOOL_UNAVAILABLE if
  *   this machine cannot run tools
  */
-export async function startExecutor(options: ExecutorOptions, events: ExecutorEvents = {}): Promise<Executor> {
+export async function startExecutor(options: ExecutorOptions, events: ExecutorEvents = {}): Promise<RunningExecutor> {
   const oldNode = oldNodeMessage();
   if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
   const config = parseOptions(ExecutorOptionsSchema, options, "options");

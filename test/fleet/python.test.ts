@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
-import { type Executor, startExecutor } from "../../src/executor/index.ts";
+import { type RunningExecutor, startExecutor } from "../../src/executor/index.ts";
 import {
   createGlovebox,
   defineCapability,
@@ -151,7 +151,7 @@ describe.skipIf(!hasNatsServer)("Python tools on executors", () => {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-fleet-python-"));
   let fleet: Fleet;
   let local: Glovebox;
-  let withoutPython: Executor;
+  let withoutPython: RunningExecutor;
   const executors = new Map<string, CliProcess>();
 
   const storeOf = (version: string, body: string): string => {

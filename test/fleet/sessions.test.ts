@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
-import { type Executor, startExecutor } from "../../src/executor/index.ts";
+import { type RunningExecutor, startExecutor } from "../../src/executor/index.ts";
 import { type CallContext, createGlovebox, defineCapability, type ToolResult } from "../../src/host/index.ts";
 import type { CliProcess } from "../support/cli-process.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
@@ -36,7 +36,7 @@ describe.skipIf(!hasNatsServer)("sessions on executors", () => {
   /** Pools that the tenant "moves" may use. */
   let pools = ["default"];
   let fleet: Fleet;
-  const executors = new Map<string, Executor>();
+  const executors = new Map<string, RunningExecutor>();
   const processes: CliProcess[] = [];
 
   const start = async (
@@ -253,7 +253,7 @@ describe.skipIf(!hasNatsServer)("sessions on executors", () => {
     const { result } = await begin({ ms: 2_000 }, { sessionId: "busy" });
     const waiting = call("slow", {}, { sessionId: "busy" });
     const home = Object.keys(homes()).find((one) => (homes()[one] ?? 0) > (one === id ? 1 : 0)) as string;
-    const executor = executors.get(home) as Executor;
+    const executor = executors.get(home) as RunningExecutor;
     const drained = executor.drain(300_000);
     expect(fold([await result])).toEqual([1]);
     expect(await waiting).toMatchObject({

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { type Executor, startExecutor } from "../../src/executor/index.ts";
+import { type RunningExecutor, startExecutor } from "../../src/executor/index.ts";
 import { connectFleet } from "../../src/host/fleet/connection.ts";
 import type { SessionEnding } from "../../src/host/fleet/protocol/messages.ts";
 import { controlSubject } from "../../src/host/fleet/protocol/subjects.ts";
@@ -20,7 +20,7 @@ const KEPT = { ...ENDED, kept: true };
 
 describe.skipIf(!hasNatsServer)("a hostile executor with sessions", () => {
   let fleet: Fleet;
-  let good: Executor;
+  let good: RunningExecutor;
   const evils: HostileExecutor[] = [];
   const folder = mkdtempSync(join(tmpdir(), "glovebox-hostile-sessions-"));
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { loadPythonAssets } from "../../src/bundler/python/python-assets.ts";
-import { type Executor, startExecutor } from "../../src/executor/index.ts";
+import { type RunningExecutor, startExecutor } from "../../src/executor/index.ts";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import { connectFleet } from "../../src/host/fleet/connection.ts";
 import { natsOf } from "../../src/host/fleet/nats-library.ts";
@@ -117,7 +117,7 @@ const WAITING = { id: "call_waiting", tenantId: "victim", fence: 0 };
 
 describe.skipIf(!hasNatsServer)("a hostile executor", () => {
   let fleet: Fleet;
-  let good: Executor;
+  let good: RunningExecutor;
   let evil: HostileExecutor;
   let work: WorkStream;
   const errors: string[] = [];

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { type Executor, startExecutor } from "../../src/executor/index.ts";
+import { type RunningExecutor, startExecutor } from "../../src/executor/index.ts";
 import { workStreamName, workSubject } from "../../src/host/fleet/protocol/subjects.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer, type Server, type ServerOptions } from "../../src/server/index.ts";
@@ -51,7 +51,7 @@ describe.skipIf(!hasNatsServer)("the work queue", () => {
   let nats: NatsServer;
   let connection: NatsConnection;
   let manager: JetStreamManager;
-  let executor: Executor;
+  let executor: RunningExecutor;
   let store: TestStore;
   let server: Server;
   let api: Api;

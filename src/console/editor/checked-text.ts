@@ -1,5 +1,5 @@
 // The text that the compiler sees: the author's text with types at the places where the author wrote none. Positions are translated between both.
-import type { Compiler, TypeScript } from "./compiler.ts";
+import type { EditorCompiler, TypeScript } from "./compiler.ts";
 
 /** Text that is added at a position of the author's text. */
 interface Insertion {
@@ -25,30 +25,38 @@ export interface CheckedText {
 
 const SCHEMAS = ["inputSchema", "outputSchema"];
 
-const unwrap = (ts: Compiler, node: TypeScript.Expression): TypeScript.Expression =>
+const unwrap = (ts: EditorCompiler, node: TypeScript.Expression): TypeScript.Expression =>
   ts.isParenthesizedExpression(node) || ts.isAsExpression(node) || ts.isSatisfiesExpression(node)
     ? unwrap(ts, node.expression)
     : node;
 
-function hasModifiers(ts: Compiler, node: TypeScript.Statement, ...kinds: readonly TypeScript.SyntaxKind[]): boolean {
+function hasModifiers(
+  ts: EditorCompiler,
+  node: TypeScript.Statement,
+  ...kinds: readonly TypeScript.SyntaxKind[]
+): boolean {
   const own = ts.canHaveModifiers(node) ? (ts.getModifiers(node) ?? []) : [];
   return kinds.every((kind) => own.some((modifier) => modifier.kind === kind));
 }
 
-function propertyOf(ts: Compiler, object: TypeScript.Expression, name: string): TypeScript.Expression | undefined {
+function propertyOf(
+  ts: EditorCompiler,
+  object: TypeScript.Expression,
+  name: string,
+): TypeScript.Expression | undefined {
   if (!ts.isObjectLiteralExpression(object)) return undefined;
   const found = object.properties.find((property) => property.name?.getText().replaceAll(/["']/g, "") === name);
   return found !== undefined && ts.isPropertyAssignment(found) ? unwrap(ts, found.initializer) : undefined;
 }
 
 class Annotator {
-  readonly #ts: Compiler;
+  readonly #ts: EditorCompiler;
   readonly #file: TypeScript.SourceFile;
   readonly insertions: Insertion[] = [];
   capabilities: TypeScript.Expression | undefined;
   readonly #schemas = new Set<string>();
 
-  constructor(ts: Compiler, file: TypeScript.SourceFile) {
+  constructor(ts: EditorCompiler, file: TypeScript.SourceFile) {
     this.#ts = ts;
     this.#file = file;
     for (const statement of file.statements) this.#readNamed(statement);
@@ -109,14 +117,20 @@ class Annotator {
   }
 }
 
-function listSecrets(ts: Compiler, capabilities: TypeScript.Expression | undefined): readonly string[] | undefined {
+function listSecrets(
+  ts: EditorCompiler,
+  capabilities: TypeScript.Expression | undefined,
+): readonly string[] | undefined {
   const list = capabilities === undefined ? undefined : propertyOf(ts, capabilities, "secrets");
   if (list === undefined || !ts.isArrayLiteralExpression(list)) return undefined;
   const names = list.elements.map((element) => (ts.isStringLiteralLike(element) ? element.text : undefined));
   return names.includes(undefined) ? undefined : (names as string[]);
 }
 
-function listRequested(ts: Compiler, capabilities: TypeScript.Expression | undefined): readonly RequestedCapability[] {
+function listRequested(
+  ts: EditorCompiler,
+  capabilities: TypeScript.Expression | undefined,
+): readonly RequestedCapability[] {
   if (capabilities === undefined || !ts.isObjectLiteralExpression(capabilities)) return [];
   return capabilities.properties.flatMap(({ name }): RequestedCapability[] =>
     name !== undefined && (ts.isIdentifier(name) || ts.isStringLiteralLike(name))
@@ -126,7 +140,7 @@ function listRequested(ts: Compiler, capabilities: TypeScript.Expression | undef
 }
 
 /** Adds types to a tool. @param ts the compiler */
-export function toCheckedText(ts: Compiler, author: string): CheckedText {
+export function toCheckedText(ts: EditorCompiler, author: string): CheckedText {
   const file = ts.createSourceFile("tool.ts", author, ts.ScriptTarget.ESNext, true);
   const { insertions, capabilities } = new Annotator(ts, file);
   let text = "";

@@ -2,4 +2,4 @@
 import type TypeScript from "../../../.ci/typescript6/node_modules/typescript/lib/typescript.d.ts";
 
 export type { TypeScript };
-export type Compiler = typeof TypeScript;
+export type EditorCompiler = typeof TypeScript;

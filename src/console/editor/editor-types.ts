@@ -10,7 +10,7 @@ import { type Diagnostic, linter, lintGutter } from "@codemirror/lint";
 import { type Extension, StateEffect } from "@codemirror/state";
 import { type EditorView, hoverTooltip, keymap } from "@codemirror/view";
 import type { EditorCompletion, EditorDescription } from "./tool-service.ts";
-import type { TypeChecker } from "./type-checker.ts";
+import type { EditorTypeChecker } from "./type-checker.ts";
 
 const DELAY_MS = 350;
 
@@ -61,7 +61,7 @@ function toCompletion(
 }
 
 /** @param onChecked called after each check of the text */
-export function typeExtensions(checker: TypeChecker, onChecked: (problems: CheckedProblems) => void): Extension {
+export function typeExtensions(checker: EditorTypeChecker, onChecked: (problems: CheckedProblems) => void): Extension {
   const lint = async (view: EditorView): Promise<readonly Diagnostic[]> => {
     const found = await checker.diagnostics(view.state.doc.toString());
     if (found === undefined) return [];

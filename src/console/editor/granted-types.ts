@@ -17,7 +17,7 @@ export const PART_OF: { readonly [name: string]: string } = {
   fetch: "fetch",
 };
 
-export interface ToolSignature {
+export interface EditorToolSignature {
   readonly name: string;
   readonly description?: string | undefined;
   /** Undefined as long as the tool's definition was not loaded. */
@@ -32,10 +32,10 @@ export interface ToolFacts {
   /** Capabilities of the live version; undefined for a new tool. */
   readonly granted: readonly string[] | undefined;
   /** The live tools of the tenant. */
-  readonly tools: readonly ToolSignature[];
+  readonly tools: readonly EditorToolSignature[];
 }
 
-function declareTools(tools: readonly ToolSignature[]): readonly string[] {
+function declareTools(tools: readonly EditorToolSignature[]): readonly string[] {
   const names = new TypeNames();
   const blocks: string[] = [];
   const methods = tools.map(({ name, description, inputSchema, outputSchema }) => {

@@ -5,12 +5,12 @@ import { fileURLToPath } from "node:url";
 import type { Plugin } from "vite";
 import { NODE_BUILTINS } from "../../sandbox/contract/node-builtins.ts";
 import { AMBIENT } from "./ambient.ts";
-import type { Compiler, TypeScript } from "./compiler.ts";
+import type { EditorCompiler, TypeScript } from "./compiler.ts";
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
 /** The newest TypeScript with an API in JavaScript; TypeScript 7 has none. */
 export const TYPESCRIPT: string = path("../../../.ci/typescript6/node_modules/typescript/lib/typescript.js");
-const ts = createRequire(import.meta.url)(TYPESCRIPT) as Compiler;
+const ts = createRequire(import.meta.url)(TYPESCRIPT) as EditorCompiler;
 const libraryOf = (name: string): string =>
   readFileSync(path(`../../../.ci/typescript6/node_modules/typescript/lib/lib.${name}.d.ts`), "utf8");
 

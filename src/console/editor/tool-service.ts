@@ -2,7 +2,7 @@
 // what the tool was granted. It runs in a worker of the browser, and in tests.
 import { OWN_CAPABILITIES } from "./capabilities.ts";
 import { type CheckedText, toCheckedText } from "./checked-text.ts";
-import type { Compiler, TypeScript } from "./compiler.ts";
+import type { EditorCompiler, TypeScript } from "./compiler.ts";
 import { declareGranted, PART_OF, type ToolFacts } from "./granted-types.ts";
 
 export interface EditorDiagnostic {
@@ -69,7 +69,7 @@ const SCRIPT_KINDS: { readonly [kind: string]: string } = {
 };
 
 export class ToolService {
-  readonly #ts: Compiler;
+  readonly #ts: EditorCompiler;
   readonly #libraries: { readonly [path: string]: string };
   readonly #service: TypeScript.LanguageService;
   readonly #texts = new Map<string, { readonly text: string; readonly version: number }>();
@@ -77,7 +77,7 @@ export class ToolService {
   #author = "";
   #checked: CheckedText;
 
-  constructor(ts: Compiler, libraries: { readonly [path: string]: string }) {
+  constructor(ts: EditorCompiler, libraries: { readonly [path: string]: string }) {
     this.#ts = ts;
     this.#libraries = libraries;
     this.#checked = toCheckedText(ts, "");

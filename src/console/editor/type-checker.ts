@@ -1,6 +1,6 @@
 // The page's side of the worker that checks code: it starts the worker, sends requests, and ends a worker that takes too long.
 import type { ToolFacts } from "./granted-types.ts";
-import type { CheckRequest, CheckResponse, Request } from "./messages.ts";
+import type { CheckResponse, EditorCheckRequest, EditorRequest } from "./messages.ts";
 import type { EditorCompletions, EditorDescription, EditorDiagnostic } from "./tool-service.ts";
 import workerUrl from "./worker.ts?worker&url";
 
@@ -34,7 +34,7 @@ function trustedWorkerUrl(): string {
 }
 let policy: { createScriptURL(url: string): unknown } | undefined;
 
-export class TypeChecker {
+export class EditorTypeChecker {
   readonly #onState: (state: CheckState) => void;
   readonly #waiting = new Map<number, Waiting>();
   #worker: Worker | undefined;
@@ -73,7 +73,7 @@ export class TypeChecker {
   }
 
   /** @returns undefined if the worker failed or was ended */
-  async #ask<Value>(text: string, request: Request): Promise<Value | undefined> {
+  async #ask<Value>(text: string, request: EditorRequest): Promise<Value | undefined> {
     if (text === this.#stoppedBy) return undefined;
     const worker = this.#open();
     const id = ++this.#lastId;
@@ -89,7 +89,7 @@ export class TypeChecker {
     try {
       const value = await new Promise<unknown>((resolve, reject) => {
         this.#waiting.set(id, { resolve, reject });
-        worker.postMessage({ id, request, text, facts } satisfies CheckRequest);
+        worker.postMessage({ id, request, text, facts } satisfies EditorCheckRequest);
       });
       return value as Value | undefined;
     } catch {

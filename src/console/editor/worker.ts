@@ -2,12 +2,12 @@
 
 import libraries from "virtual:editor-libraries";
 import ts from "typescript6";
-import type { CheckRequest, CheckResponse } from "./messages.ts";
+import type { CheckResponse, EditorCheckRequest } from "./messages.ts";
 import { ToolService } from "./tool-service.ts";
 
 const service = new ToolService(ts, libraries);
 
-function answer({ request, text, facts }: CheckRequest): unknown {
+function answer({ request, text, facts }: EditorCheckRequest): unknown {
   service.update(text, facts);
   switch (request.kind) {
     case "diagnostics":
@@ -21,7 +21,7 @@ function answer({ request, text, facts }: CheckRequest): unknown {
   }
 }
 
-addEventListener("message", ({ data }: MessageEvent<CheckRequest>) => {
+addEventListener("message", ({ data }: MessageEvent<EditorCheckRequest>) => {
   let response: CheckResponse;
   try {
     response = { id: data.id, value: answer(data) };

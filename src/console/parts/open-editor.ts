@@ -8,7 +8,7 @@ import { tags } from "@lezer/highlight";
 import { basicSetup } from "codemirror";
 import { type CheckedProblems, typeExtensions, typesChanged } from "../editor/editor-types.ts";
 import type { ToolFacts } from "../editor/granted-types.ts";
-import { type CheckState, TypeChecker } from "../editor/type-checker.ts";
+import { type CheckState, EditorTypeChecker } from "../editor/type-checker.ts";
 
 /** In the colors of the theme, which all have enough contrast. */
 const COLORS = HighlightStyle.define([
@@ -97,7 +97,7 @@ const languageOf = (language: EditorOptions["language"]): Extension =>
 export function openEditor(host: HTMLElement, options: EditorOptions): OpenEditor {
   const { label, text, language, isEditable, onChange, types } = options;
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
-  const checker = types === undefined ? undefined : new TypeChecker(types.onState);
+  const checker = types === undefined ? undefined : new EditorTypeChecker(types.onState);
   if (checker !== undefined && types !== undefined) checker.facts = types.facts;
   const view = new EditorView({
     root,

@@ -4,7 +4,7 @@ import type { Call } from "glovebox/client";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { request } from "./session.ts";
 
-export interface CallPage {
+export interface CallListPage {
   readonly items: readonly Call[];
   /** Id below which the list continues; null at its end. */
   readonly next: string | null;
@@ -74,10 +74,10 @@ const reachedBy = ({ rows, newestEnd, isLive }: ListState): string | undefined =
  * begins anew.
  */
 export async function loadNewest(
-  load: (cursor?: string) => Promise<CallPage>,
+  load: (cursor?: string) => Promise<CallListPage>,
   state: ListState,
   since: number,
-): Promise<CallPage & { readonly newestEnd: string }> {
+): Promise<CallListPage & { readonly newestEnd: string }> {
   const reached = reachedBy(state);
   let page = await load();
   const newestEnd = page.next ?? "";
@@ -92,7 +92,7 @@ export async function loadNewest(
 /** Replaces the rows that the newest page covers, and keeps those below it, unless calls between them are missing. */
 export function addNewest(
   before: ListState,
-  { items, next, newestEnd }: CallPage & { readonly newestEnd: string },
+  { items, next, newestEnd }: CallListPage & { readonly newestEnd: string },
 ): ListState {
   const reached = reachedBy(before);
   const isJoined = reached !== undefined && (next === null || next <= reached);
@@ -135,8 +135,8 @@ export function useCallList(
   /** Changes the state of this list: not of another, for which the page has waited too. */
   const change = (changed: (before: ListState) => ListState): void =>
     setState((before) => changed(before.key === key ? before : emptyState(key)));
-  const load = (cursor?: string, signal?: AbortSignal): Promise<CallPage> =>
-    request<CallPage>("GET", path, { query: { ...filter, limit: PAGE, cursor }, ...(signal && { signal }) });
+  const load = (cursor?: string, signal?: AbortSignal): Promise<CallListPage> =>
+    request<CallListPage>("GET", path, { query: { ...filter, limit: PAGE, cursor }, ...(signal && { signal }) });
 
   useEffect(() => {
     const stop = new AbortController();

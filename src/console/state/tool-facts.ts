@@ -2,7 +2,7 @@
 import type { Release, Tenant, ToolVersion } from "glovebox/client";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { OWN_CAPABILITIES } from "../editor/capabilities.ts";
-import type { ToolFacts, ToolSignature } from "../editor/granted-types.ts";
+import type { EditorToolSignature, ToolFacts } from "../editor/granted-types.ts";
 import { collect } from "./collect.ts";
 import { useResource } from "./resource.ts";
 import { can, client, request } from "./session.ts";
@@ -18,13 +18,13 @@ const pathOf = (tenantId: string, tool: string): string =>
   `/v1/tenants/${encodeURIComponent(tenantId)}/tools/${encodeURIComponent(tool)}`;
 
 /** Reads the schemas of the version that a call without an alias would run most likely. */
-async function loadSignature(tenantId: string, name: string): Promise<ToolSignature> {
+async function loadSignature(tenantId: string, name: string): Promise<EditorToolSignature> {
   const path = pathOf(tenantId, name);
   const { items } = await request<{ readonly items: readonly Release[] }>("GET", `${path}/releases`);
   const live = items.find(({ alias }) => alias === "live")?.versions ?? [];
   const version = live.toSorted((one, other) => other.weight - one.weight)[0]?.version;
   const found = await request<ToolVersion>("GET", version === undefined ? path : `${path}/versions/${version}`);
-  const { description, inputSchema = {}, outputSchema } = found.definition as Partial<ToolSignature>;
+  const { description, inputSchema = {}, outputSchema } = found.definition as Partial<EditorToolSignature>;
   return { name, description, inputSchema, outputSchema };
 }
 
@@ -45,7 +45,7 @@ export function useToolFacts(tenantId: string, granted: readonly string[] | unde
     return found.policy.capabilities as readonly string[];
   });
   const names = useResource(`tool names ${tenantId}`, () => collect(client.tenant(tenantId).tools(), MAX_TOOLS));
-  const [signatures, setSignatures] = useState<ReadonlyMap<string, ToolSignature>>(new Map());
+  const [signatures, setSignatures] = useState<ReadonlyMap<string, EditorToolSignature>>(new Map());
   const requested = useRef(new Set<string>());
   const known = useMemo(() => new Set((names.value ?? []).map(({ name }) => name)), [names.value]);
   const hasFew = known.size <= FEW_TOOLS && /\btools\b/.test(code);

@@ -138,7 +138,7 @@ export interface RunSettings extends AgentLoopOptions {
 }
 
 /** The input of a run as its caller passed it, not parsed yet. */
-export interface RunInput {
+export interface AgentRunInput {
   readonly messages?: unknown;
   readonly state?: unknown;
   readonly approvals?: unknown;
@@ -146,7 +146,10 @@ export interface RunInput {
 }
 
 /** @throws {ToolError} PARAM_INVALID, naming the path of each invalid option */
-export function parseRunOptions(own: AgentLoopOptions, given: unknown): { settings: RunSettings; input: RunInput } {
+export function parseRunOptions(
+  own: AgentLoopOptions,
+  given: unknown,
+): { settings: RunSettings; input: AgentRunInput } {
   const { messages, state, approvals, idempotencyStore, ...options } = parseOptions(RunSchema, given, "options");
   const run = options as AgentLoopOptions & { readonly signal?: AbortSignal | undefined };
   if (run.context !== undefined) checkValues(run.context, "options.");

@@ -6,7 +6,7 @@ import { toFailure } from "../pipeline/normalize.ts";
 import { notifySafely, runCallback } from "../util/host-callback.ts";
 import { type ApprovalRequest, needsApproval } from "./agent-approval-rule.ts";
 import type { AgentEvent, AgentOutcome } from "./agent-events.ts";
-import type { RunInput, RunSettings } from "./agent-options.ts";
+import type { AgentRunInput, RunSettings } from "./agent-options.ts";
 import { toAgentState } from "./agent-state.ts";
 import { ConcurrencyLimiter, callAgentTool } from "./call-tool.ts";
 import { PREPARE_TIMEOUT_MS } from "./callback-bounds.ts";
@@ -16,7 +16,7 @@ import type { EventQueue } from "./event-stream.ts";
 import type { Message, ModelRequest, ModelToolCall, ModelUsage } from "./model.ts";
 import { type ModelTurn, readTurn } from "./model-turn.ts";
 import { notOffered, type OfferedTool, type OfferedTools, offeredTools } from "./offered-tools.ts";
-import { type DecidedCall, type RunStart, startRun } from "./run-start.ts";
+import { type AgentRunStart, type DecidedCall, startRun } from "./run-start.ts";
 import { type AgentStep, checkCondition, type StopState } from "./stop-conditions.ts";
 
 /** A call of the current step. Its answer is a result, or a request for approval. */
@@ -46,7 +46,7 @@ export class AgentRun {
   #usage: ModelUsage;
   #events: EventQueue<AgentEvent> | undefined;
 
-  private constructor(settings: RunSettings, start: RunStart, signal: AbortSignal) {
+  private constructor(settings: RunSettings, start: AgentRunStart, signal: AbortSignal) {
     this.#settings = settings;
     this.#signal = signal;
     this.#limiter = new ConcurrencyLimiter(settings.maxParallelTools);
@@ -59,7 +59,7 @@ export class AgentRun {
   }
 
   /** Opens a run. Rejects as {@link startRun} does. */
-  static async open(settings: RunSettings, input: RunInput, signal: AbortSignal): Promise<AgentRun> {
+  static async open(settings: RunSettings, input: AgentRunInput, signal: AbortSignal): Promise<AgentRun> {
     return new AgentRun(settings, await startRun(settings, input, signal), signal);
   }
 

@@ -2,7 +2,7 @@
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { denial, parseDecisions } from "./agent-approval-rule.ts";
-import type { RunInput, RunSettings } from "./agent-options.ts";
+import type { AgentRunInput, RunSettings } from "./agent-options.ts";
 import { parseAgentState } from "./agent-state.ts";
 import { parseMessages } from "./check-messages.ts";
 import { mend } from "./conversation.ts";
@@ -18,7 +18,7 @@ export interface DecidedCall {
   readonly error: ToolError | undefined;
 }
 
-export interface RunStart {
+export interface AgentRunStart {
   readonly messages: readonly Message[];
   readonly stepCount: number;
   readonly usage: ModelUsage;
@@ -28,7 +28,7 @@ export interface RunStart {
 const NO_USAGE: ModelUsage = { inputTokens: 0, outputTokens: 0 };
 
 /** Resumes a paused run. All checks precede the claim, so that a rejected state can still be resumed later. */
-async function resume(settings: RunSettings, input: RunInput, signal: AbortSignal): Promise<RunStart> {
+async function resume(settings: RunSettings, input: AgentRunInput, signal: AbortSignal): Promise<AgentRunStart> {
   const { state, approvals, idempotencyStore } = input;
   const claim = readClaim(idempotencyStore);
   // parseRunOptions requires a key.
@@ -56,7 +56,11 @@ async function resume(settings: RunSettings, input: RunInput, signal: AbortSigna
 }
 
 /** Returns the start of a run. Rejects with PARAM_INVALID for invalid input, and as {@link claimState} does. */
-export async function startRun(settings: RunSettings, input: RunInput, signal: AbortSignal): Promise<RunStart> {
+export async function startRun(
+  settings: RunSettings,
+  input: AgentRunInput,
+  signal: AbortSignal,
+): Promise<AgentRunStart> {
   const hasState = input.state !== undefined;
   if (hasState === (input.messages !== undefined)) {
     const got = hasState ? "both" : "neither";

@@ -10,7 +10,7 @@ import { logCapability } from "../capabilities/log.ts";
 import { canElicit } from "../contract/client-requests.ts";
 import { NO_USAGE, type ToolUsage } from "../contract/tool-call.ts";
 import type { Execution } from "../executors/execution.ts";
-import type { Executor } from "../executors/executor.ts";
+import type { ToolExecutor } from "../executors/executor.ts";
 import { createSandboxExecutor } from "../executors/sandbox.ts";
 import type { ToolExecutable } from "../glovebox/tool-builder.ts";
 import type { EnvironmentResolver, ToolEnvironment } from "../glovebox/tool-environment.ts";
@@ -19,7 +19,7 @@ import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { PythonHost } from "../python/python-host.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
 import { messageWithWaits } from "../runs/run-outcome.ts";
-import type { StoredCode } from "../runs/run-pin.ts";
+import type { StoredPinnedCode } from "../runs/run-pin.ts";
 import { createWaitForCapability } from "../runs/wait-for.ts";
 import { CellScripts } from "../sessions/cell-scripts.ts";
 import type { CallPool } from "../workers/call-pool.ts";
@@ -87,7 +87,7 @@ function unwrap(code: string, language: CodeLanguage): string {
 }
 
 /** Creates the executor of run_code. */
-export function createRunCodeExecutor(dependencies: RunCodeDependencies): Executor {
+export function createRunCodeExecutor(dependencies: RunCodeDependencies): ToolExecutor {
   return {
     source: "sandbox",
     wants: "value",
@@ -148,7 +148,7 @@ class CodeRun {
   }
 
   /** Stores with a run that begins what its continuations run. */
-  #pin(api: CodeApi, bundle: StoredCode["bundle"]): void {
+  #pin(api: CodeApi, bundle: StoredPinnedCode["bundle"]): void {
     const { run } = this.#call.context;
     if (run === undefined) return;
     const compiled = bundle === undefined ? {} : { bundle: { code: bundle.code, sourceMap: bundle.sourceMap } };
@@ -289,7 +289,7 @@ class CodeRun {
   }
 }
 
-function toExecutable(bundle: NonNullable<StoredCode["bundle"]>, language: CodeLanguage): ToolExecutable {
+function toExecutable(bundle: NonNullable<StoredPinnedCode["bundle"]>, language: CodeLanguage): ToolExecutable {
   const scripts = new CellScripts();
   if (language !== "python") scripts.add(FILES[language], bundle.sourceMap);
   return { bundle, stackMapper: scripts.mapper, codeCache: NO_CODE_CACHE, modules: NO_MODULES };

@@ -6,7 +6,7 @@ import type { Progress } from "../../sandbox/protocol/worker-messages.ts";
 import type { LogEntry, LogListener } from "../observability/call-log.ts";
 import type { ArgumentOptions, Coercion } from "../pipeline/coercion.ts";
 import type { RecordOptions } from "../recording/record-options.ts";
-import type { Replay } from "../recording/replay.ts";
+import type { PreparedReplay } from "../recording/replay.ts";
 import type { RunAttempt } from "../runs/run-attempt.ts";
 import type { CallClient } from "./client-requests.ts";
 import type { TimelineSpan } from "./timeline-span.ts";
@@ -98,7 +98,7 @@ export interface CallContext {
    * Set by `glovebox.replay`.
    * @internal
    */
-  readonly replay?: Replay | undefined;
+  readonly replay?: PreparedReplay | undefined;
   /** Set by `runs.start` and `runs.resume`. */
   readonly run?: RunAttempt | undefined;
   /** How invalid arguments of this call are corrected. Takes precedence over the options of the tool and the host. */

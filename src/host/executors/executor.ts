@@ -18,7 +18,7 @@ export type SourceKind = (typeof SOURCE_KINDS)[number];
  * Runs prepared calls of one tool. Settles soon after `call.signal` aborts, with the signal's reason as the error. If
  * it rejects, the router returns INTERNAL.
  */
-export interface Executor {
+export interface ToolExecutor {
   /** Kind of the tool's source, for routing, listing and telemetry. */
   readonly source: SourceKind;
   /**

@@ -12,7 +12,7 @@ import type { TraceContext } from "../observability/telemetry/trace-context.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import type { Execution } from "./execution.ts";
-import type { Executor } from "./executor.ts";
+import type { ToolExecutor } from "./executor.ts";
 import { CONTENT, hasContent, isStream, readStream, toOutput } from "./host-function-output.ts";
 
 /** Context that a host function receives in addition to its input. */
@@ -111,14 +111,14 @@ async function checkOutput(schema: StandardSchemaV1, returned: unknown, call: Pr
 }
 
 /** The source of a host function, and its schemas. */
-export interface HostSource extends Pick<Executor, "source" | "sourceId"> {
+export interface HostSource extends Pick<ToolExecutor, "source" | "sourceId"> {
   readonly schemas?: HostFunctionSchemas | undefined;
   /** Whether the function forwards calls to a remote source. An error that it throws is then a failure of that source. */
   readonly isRemote?: boolean;
 }
 
 /** Creates the executor of one host function. */
-export function createHostFunctionExecutor(handler: HostFunction, host: HostSource): Executor {
+export function createHostFunctionExecutor(handler: HostFunction, host: HostSource): ToolExecutor {
   const run = async (call: PreparedCall, log: CallLog): Promise<Execution> => {
     const { callId, tenantId, signal } = call;
     const started = performance.now();

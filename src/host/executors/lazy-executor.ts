@@ -1,19 +1,19 @@
 // The executor of a tool whose code is loaded when it first runs. Concurrent first calls share one load; a load that fails is tried again
 // by the next call.
-import type { Executor } from "./executor.ts";
+import type { ToolExecutor } from "./executor.ts";
 
 /**
  * Returns an executor that loads another one when it is first used.
  * @param properties the properties that are known before
  */
 export function createLazyExecutor(
-  properties: Pick<Executor, "source" | "sourceId" | "wants">,
-  load: () => Promise<Executor>,
-): Executor {
-  let loading: Promise<Executor> | undefined;
-  let loaded: Executor | undefined;
+  properties: Pick<ToolExecutor, "source" | "sourceId" | "wants">,
+  load: () => Promise<ToolExecutor>,
+): ToolExecutor {
+  let loading: Promise<ToolExecutor> | undefined;
+  let loaded: ToolExecutor | undefined;
   let isRetired = false;
-  const loadOnce = async (): Promise<Executor> => {
+  const loadOnce = async (): Promise<ToolExecutor> => {
     try {
       loaded = await load();
       if (isRetired) loaded.retire?.();
@@ -30,7 +30,7 @@ export function createLazyExecutor(
     },
     execute: async (call, log) => {
       if (loaded === undefined) loading ??= loadOnce();
-      return await (loaded ?? (await (loading as Promise<Executor>))).execute(call, log);
+      return await (loaded ?? (await (loading as Promise<ToolExecutor>))).execute(call, log);
     },
     retire: () => {
       isRetired = true;

@@ -14,7 +14,7 @@ import { Redactor } from "../observability/redaction/call-redactor.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { CallRecorder, outcomeOf } from "../recording/call-recorder.ts";
 import { MAX_RECORDING_BYTES } from "../recording/recording.ts";
-import type { Replay } from "../recording/replay.ts";
+import type { PreparedReplay } from "../recording/replay.ts";
 import type { ChainedRun } from "../routing/call-chain.ts";
 import type { CallState } from "../routing/open-calls.ts";
 import type { RunAttempt } from "../runs/run-attempt.ts";
@@ -26,7 +26,7 @@ import type { CallListener, CallLossReason, CapabilityRequest } from "../workers
 import type { Ticket } from "../workers/pool-job.ts";
 import type { SentBundle, SessionOrder } from "../workers/worker-job.ts";
 import type { Execution } from "./execution.ts";
-import type { Executor } from "./executor.ts";
+import type { ToolExecutor } from "./executor.ts";
 import { memoryError, toCallFailure, toGuestOutput, tryParse } from "./guest-outcome.ts";
 import { type ProcessPlacement, placementOf, pythonPlacementOf } from "./process-placement.ts";
 import { redactExecution } from "./redact-execution.ts";
@@ -39,7 +39,7 @@ export type { SandboxSession, SandboxTool } from "./sandbox-tool.ts";
 const CANCEL_GRACE_MS = 50;
 
 /** Creates the executor of one sandboxed tool, or of the runs of one session. */
-export function createSandboxExecutor(tool: SandboxTool, pool: CallPool): Executor {
+export function createSandboxExecutor(tool: SandboxTool, pool: CallPool): ToolExecutor {
   const { bundle, codeCache, modules } = tool;
   const sent: SentBundle = { sha256: bundle.sha256, code: bundle.code, codeCache, modules };
   const warm = new WarmVersion(tool, sent, pool);
@@ -111,7 +111,7 @@ class SandboxRun implements CallListener, ChainedRun {
   #scope: CallScope | undefined;
   #redactor: Redactor | undefined;
   readonly #recorder: CallRecorder | undefined;
-  readonly #replay: Replay | undefined;
+  readonly #replay: PreparedReplay | undefined;
   readonly #run: RunAttempt | undefined;
   readonly #admitted = performance.now();
   #placedAt: number | undefined;
@@ -350,7 +350,7 @@ class SandboxRun implements CallListener, ChainedRun {
   }
 
   /** Answers a request of a replay. A request that differs from the recording ends the call. */
-  #answerFrom(replay: Replay, name: string, text: string, { requestId, send }: CapabilityRequest): void {
+  #answerFrom(replay: PreparedReplay, name: string, text: string, { requestId, send }: CapabilityRequest): void {
     try {
       const { envelope, latencyMs } = replay.answers.answer(requestId, name, text);
       if (envelope !== undefined) send(envelope, latencyMs);

@@ -12,7 +12,7 @@ import { logCapability } from "../capabilities/log.ts";
 import type { ToolWarning } from "../config/glovebox-options.ts";
 import type { Config } from "../config/options.ts";
 import type { AddToolOptions, parseUpdateToolOptions, ToolInput } from "../config/tool-options.ts";
-import type { Executor } from "../executors/executor.ts";
+import type { ToolExecutor } from "../executors/executor.ts";
 import { createSandboxExecutor } from "../executors/sandbox.ts";
 import type { HostLog } from "../observability/operator-log.ts";
 import { contentHashOf, digestOfContent } from "../pipeline/tool-digest.ts";
@@ -75,7 +75,7 @@ export class ToolRegistrar {
   readonly #dependencies: ToolRegistrarDependencies;
   readonly #updates = new ToolUpdates();
   /** Export data by executor, because an update replaces the registered tool but keeps its executor. */
-  readonly #added = new WeakMap<Executor, AddedTool>();
+  readonly #added = new WeakMap<ToolExecutor, AddedTool>();
 
   constructor(dependencies: ToolRegistrarDependencies) {
     this.#dependencies = dependencies;

@@ -13,7 +13,7 @@ import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ISOLATE_LIFETIMES, type IsolateLifetime } from "../../sandbox/protocol/message-fields.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { Config } from "../config/options.ts";
-import type { Executor } from "../executors/executor.ts";
+import type { ToolExecutor } from "../executors/executor.ts";
 import type { DefinitionExtractor } from "../executors/extract-definition.ts";
 import { createLazyExecutor } from "../executors/lazy-executor.ts";
 import { createSandboxExecutor } from "../executors/sandbox.ts";
@@ -186,7 +186,7 @@ export class ToolReleases {
       readonly isolateLifetime: IsolateLifetime;
       readonly sourceId: string;
     },
-  ): Promise<Executor> {
+  ): Promise<ToolExecutor> {
     const { pool, environments, openSessions } = this.#dependencies;
     const { definition } = version;
     const executable = await this.#executableOf(version, grants, placed.tenantId);

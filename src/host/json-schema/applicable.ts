@@ -1,7 +1,7 @@
 // Finds the parts of a schema that apply to a value, through $ref, allOf, if and dependentSchemas, and the unions among them.
 import { Pattern } from "./pattern.ts";
-import type { Run } from "./run.ts";
 import { isObject, ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
+import type { SchemaRun } from "./schema-run.ts";
 
 /** Access to a compiled document. */
 export interface SchemaGuide {
@@ -9,7 +9,7 @@ export interface SchemaGuide {
   resolve(schema: SchemaObject, reference: string): Schema | undefined;
   /** Whether keywords next to a `$ref` are ignored (draft 7 and earlier). */
   readonly refHidesSiblings: boolean;
-  fits(schema: Schema, value: unknown, run: Run): boolean;
+  fits(schema: Schema, value: unknown, run: SchemaRun): boolean;
 }
 
 /** The schemas that apply to a value. */
@@ -23,7 +23,7 @@ const schemasOf = (value: unknown): readonly Schema[] => (Array.isArray(value) ?
 const isSchema = (value: unknown): value is Schema => typeof value === "boolean" || isObject(value);
 
 /** Returns the given schemas and those that apply through them. This ends, since the compiler rejects schemas that refer to themselves in place. */
-export function applicableTo(given: readonly Schema[], value: unknown, guide: SchemaGuide, run: Run): Applicable {
+export function applicableTo(given: readonly Schema[], value: unknown, guide: SchemaGuide, run: SchemaRun): Applicable {
   const schemas = new Set<SchemaObject>();
   const unions: (readonly Schema[])[] = [];
   const open = [...given].reverse();
@@ -45,7 +45,7 @@ export function applicableTo(given: readonly Schema[], value: unknown, guide: Sc
   return { schemas: [...schemas], unions };
 }
 
-function conditionalsOf(schema: SchemaObject, value: unknown, guide: SchemaGuide, run: Run): Schema[] {
+function conditionalsOf(schema: SchemaObject, value: unknown, guide: SchemaGuide, run: SchemaRun): Schema[] {
   const found: Schema[] = [];
   const condition = ownProperty(schema, "if");
   if (isSchema(condition)) {
@@ -102,7 +102,7 @@ function rulesOf(schema: SchemaObject): MemberRules {
  * Combines the rules of all schemas for an object's members. A member is known if a schema names it or explicitly allows additional members,
  * and no schema forbids it. If no schema names any member, every member is known.
  */
-export function membersIn(schemas: readonly SchemaObject[], run: Run): (key: string) => MemberView {
+export function membersIn(schemas: readonly SchemaObject[], run: SchemaRun): (key: string) => MemberView {
   const all = schemas.map(rulesOf);
   const isClosed = all.some((rules) => rules.additional === false || rules.unevaluated === false);
   const isFree = !isClosed && !all.some((rules) => rules.namesMembers);

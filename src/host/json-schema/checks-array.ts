@@ -2,13 +2,13 @@
 import { count } from "./describe.ts";
 import { findDuplicate } from "./equality.ts";
 import { type Builder, type Check, evaluate, evaluateQuietly, type SchemaNode, type Seen } from "./node.ts";
-import type { Run } from "./run.ts";
 import { ownProperty, type SchemaObject } from "./schema-copy.ts";
+import type { SchemaRun } from "./schema-run.ts";
 
 type Items = readonly unknown[];
 
 /** Returns a check that accepts every value that is not an array. */
-function onArray(check: (value: Items, run: Run, seen: Seen | undefined) => boolean): Check {
+function onArray(check: (value: Items, run: SchemaRun, seen: Seen | undefined) => boolean): Check {
   return (value, run, seen) => !Array.isArray(value) || check(value, run, seen);
 }
 
@@ -82,7 +82,7 @@ function noteItems(seen: Seen | undefined, prefix: number, hasRest: boolean, len
 }
 
 /** Reports an item after the last allowed one. */
-function reportExtra(keyword: string, allowed: number, index: number, item: unknown, run: Run): false {
+function reportExtra(keyword: string, allowed: number, index: number, item: unknown, run: SchemaRun): false {
   run.path.push(index);
   run.report(keyword, () => `at most ${count(allowed, "item", "items")}`, item);
   run.path.pop();
@@ -108,7 +108,7 @@ const buildContains: Builder = (setting, schema, context) => {
   });
 };
 
-function countMatches(node: SchemaNode, value: Items, run: Run, seen: Seen | undefined): number {
+function countMatches(node: SchemaNode, value: Items, run: SchemaRun, seen: Seen | undefined): number {
   let found = 0;
   for (const [index, item] of value.entries()) {
     if (!evaluateQuietly(node, item, run, undefined)) continue;

@@ -2,8 +2,8 @@
 import { constant, describeValue, list, typeOf } from "./describe.ts";
 import { type Builder, evaluate, evaluateQuietly, type SchemaNode, Seen } from "./node.ts";
 import type { SchemaIssue } from "./outcome.ts";
-import type { Run } from "./run.ts";
 import { isObject, ownProperty, type Schema } from "./schema-copy.ts";
+import type { SchemaRun } from "./schema-run.ts";
 
 /** For unions with more branches, the issue only lists them, since finding the intended branch evaluates each of them again. */
 const MAX_EXPLAINED_BRANCHES = 20;
@@ -96,7 +96,7 @@ const buildIf: Builder = (setting, schema, context) => {
  * Reports that no branch matches. If exactly one branch is intended, by its type or by a constant such as a union's `kind`, its issues are
  * reported; otherwise one issue lists the branches.
  */
-function explain(keyword: string, branches: readonly SchemaNode[], value: unknown, run: Run): false {
+function explain(keyword: string, branches: readonly SchemaNode[], value: unknown, run: SchemaRun): false {
   if (!run.collecting || run.full) return false;
   const intended = branches.length > MAX_EXPLAINED_BRANCHES ? [] : findIntended(branches, value, run);
   const [only] = intended;
@@ -105,7 +105,11 @@ function explain(keyword: string, branches: readonly SchemaNode[], value: unknow
 }
 
 /** Returns the issues of each branch that may be intended. */
-function findIntended(branches: readonly SchemaNode[], value: unknown, run: Run): readonly (readonly SchemaIssue[])[] {
+function findIntended(
+  branches: readonly SchemaNode[],
+  value: unknown,
+  run: SchemaRun,
+): readonly (readonly SchemaIssue[])[] {
   const depth = run.path.length;
   const found: (readonly SchemaIssue[])[] = [];
   for (const branch of branches) {

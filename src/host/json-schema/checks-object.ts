@@ -2,11 +2,11 @@
 import { count, didYouMean, list, quote } from "./describe.ts";
 import { type Builder, type Check, evaluate, type SchemaNode, type Seen } from "./node.ts";
 import { Pattern } from "./pattern.ts";
-import type { Run } from "./run.ts";
 import { isObject, ownProperty, type SchemaObject } from "./schema-copy.ts";
+import type { SchemaRun } from "./schema-run.ts";
 
 /** Returns a check that accepts every value that is not an object. */
-function onObject(check: (value: SchemaObject, run: Run, seen: Seen | undefined) => boolean): Check {
+function onObject(check: (value: SchemaObject, run: SchemaRun, seen: Seen | undefined) => boolean): Check {
   return (value, run, seen) => !isObject(value) || check(value, run, seen);
 }
 
@@ -20,7 +20,7 @@ const buildRequired: Builder = (setting) => {
 };
 
 /** Reports each name that is missing. */
-function requireAll(keyword: string, names: readonly string[], value: SchemaObject, run: Run): boolean {
+function requireAll(keyword: string, names: readonly string[], value: SchemaObject, run: SchemaRun): boolean {
   let valid = true;
   run.spend(names.length >> 2);
   for (const name of names) {
@@ -101,7 +101,7 @@ const buildMembers: Builder = (_setting, schema, context) => {
   };
 };
 
-function checkNamed(members: Members, value: SchemaObject, run: Run, seen: Seen | undefined): boolean {
+function checkNamed(members: Members, value: SchemaObject, run: SchemaRun, seen: Seen | undefined): boolean {
   let valid = true;
   for (const [name, node] of members.named) {
     if (!Object.hasOwn(value, name)) {
@@ -120,7 +120,7 @@ function checkListed(
   members: Members,
   rest: SchemaNode | undefined,
   value: SchemaObject,
-  run: Run,
+  run: SchemaRun,
   seen: Seen | undefined,
 ): boolean {
   let valid = true;
@@ -136,7 +136,7 @@ function checkMember(
   rest: SchemaNode | undefined,
   key: string,
   member: unknown,
-  run: Run,
+  run: SchemaRun,
   seen: Seen | undefined,
 ): boolean {
   let valid = true;
@@ -155,7 +155,7 @@ function checkMember(
 }
 
 /** Reports a member that is not allowed, with the allowed names and the likely misspelling. */
-function reportUnknown(keyword: string, key: string, member: unknown, members: Members, run: Run): false {
+function reportUnknown(keyword: string, key: string, member: unknown, members: Members, run: SchemaRun): false {
   run.path.push(key);
   run.report(
     keyword,

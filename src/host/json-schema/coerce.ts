@@ -4,8 +4,8 @@ import { applicableTo, itemsIn, membersIn, type SchemaGuide } from "./applicable
 import { conversionsOf } from "./conversions.ts";
 import { typeOf } from "./describe.ts";
 import { toBoundedPointer } from "./json-pointer.ts";
-import { type Run, StopSignal } from "./run.ts";
 import { isObject, type Schema, type SchemaObject } from "./schema-copy.ts";
+import { type SchemaRun, StopSignal } from "./schema-run.ts";
 
 export interface CoerceOptions {
   /** Treatment of members that the schema does not name. "reject" lists their pointers, so that the caller can reject the value. */
@@ -44,7 +44,7 @@ const REMOVED = Symbol("removed");
 class TooManyChanges extends Error {}
 
 /** Coerces a value; never changes the given one. Call it through `CompiledSchema.coerce`. */
-export function coerceValue(value: unknown, options: CoerceOptions, guide: SchemaGuide, run: Run): CoerceOutcome {
+export function coerceValue(value: unknown, options: CoerceOptions, guide: SchemaGuide, run: SchemaRun): CoerceOutcome {
   const coercer = new ValueCoercer(options, guide, run);
   try {
     const coerced = coercer.visit([guide.root], value);
@@ -61,11 +61,11 @@ class ValueCoercer {
   readonly unknown: string[] = [];
   readonly #options: CoerceOptions;
   readonly #guide: SchemaGuide;
-  readonly #run: Run;
+  readonly #run: SchemaRun;
   readonly #path: (string | number)[] = [];
   #conversionsDeep = 0;
 
-  constructor(options: CoerceOptions, guide: SchemaGuide, run: Run) {
+  constructor(options: CoerceOptions, guide: SchemaGuide, run: SchemaRun) {
     this.#options = options;
     this.#guide = guide;
     this.#run = run;

@@ -8,11 +8,11 @@ import { runGuarded } from "./guard.ts";
 import { type Dialect, refHidesSiblings } from "./keywords.ts";
 import { evaluate, evaluateQuietly, type SchemaNode } from "./node.ts";
 import type { ValidationOutcome, ValidationStopReason } from "./outcome.ts";
-import { Run, StopSignal } from "./run.ts";
 import { compileDocument } from "./schema-compiler.ts";
 import { copySchema, isObject, type Schema } from "./schema-copy.ts";
 import { SchemaDocument } from "./schema-document.ts";
 import { createReject, type SchemaErrorCode } from "./schema-error.ts";
+import { SchemaRun, StopSignal } from "./schema-run.ts";
 
 /**
  * Host time of one validation, as CPU time of its thread. A small pair takes 1-20 µs, 100,000 small objects
@@ -92,7 +92,7 @@ export function compileSchema(schema: unknown, options: CompileSchemaOptions = {
       validate(root, value, budgetMs, maxIssues),
     coerce: (value, options) => {
       const clock = new BudgetClock(COERCE_BUDGET_MS);
-      return coerceValue(value, options, guide, new Run({ clock, maxIssues: 1, guarded: false }));
+      return coerceValue(value, options, guide, new SchemaRun({ clock, maxIssues: 1, guarded: false }));
     },
   };
 }
@@ -119,7 +119,7 @@ function validate(root: SchemaNode, value: unknown, budgetMs: number, maxIssues:
   const clock = new BudgetClock(budgetMs);
   // For a long budget, query the clock once, which takes a microsecond. From then on, time of other threads does not count.
   if (budgetMs > DEFAULT_BUDGET_MS) clock.usedMs();
-  const direct = new Validation(root, value, new Run({ clock, maxIssues, guarded: false }));
+  const direct = new Validation(root, value, new SchemaRun({ clock, maxIssues, guarded: false }));
   const reason = direct.proceed();
   if (reason !== "needs-guard") return direct.outcome(reason);
   return validateGuarded(root, value, Math.max(1, budgetMs - clock.usedMs()), maxIssues);
@@ -130,7 +130,7 @@ function validateGuarded(root: SchemaNode, value: unknown, budgetMs: number, max
   for (let attempt = 1; ; attempt++) {
     const clock = new BudgetClock(budgetMs);
     clock.usedMs();
-    const guarded = new Validation(root, value, new Run({ clock, maxIssues, guarded: true }));
+    const guarded = new Validation(root, value, new SchemaRun({ clock, maxIssues, guarded: true }));
     let stopped: StopSignal["reason"] | undefined;
     const ended = runGuarded(() => {
       stopped = guarded.proceed();
@@ -145,10 +145,10 @@ function validateGuarded(root: SchemaNode, value: unknown, budgetMs: number, max
 class Validation {
   readonly #root: SchemaNode;
   readonly #value: unknown;
-  readonly #run: Run;
+  readonly #run: SchemaRun;
   #valid: boolean | undefined;
 
-  constructor(root: SchemaNode, value: unknown, run: Run) {
+  constructor(root: SchemaNode, value: unknown, run: SchemaRun) {
     this.#root = root;
     this.#value = value;
     this.#run = run;

@@ -1,7 +1,7 @@
 // Compares JSON values. Each compared value spends fuel of the run, so that huge values cannot block the host.
-import type { Run } from "./run.ts";
+import type { SchemaRun } from "./schema-run.ts";
 
-export function equalJson(a: unknown, b: unknown, run: Run): boolean {
+export function equalJson(a: unknown, b: unknown, run: SchemaRun): boolean {
   run.spend(1);
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
@@ -17,7 +17,7 @@ export function equalJson(a: unknown, b: unknown, run: Run): boolean {
 }
 
 /** Returns the indexes of the first two equal items, or undefined. Only items with equal hashes are compared in depth. */
-export function findDuplicate(items: readonly unknown[], run: Run): readonly [number, number] | undefined {
+export function findDuplicate(items: readonly unknown[], run: SchemaRun): readonly [number, number] | undefined {
   const scalars = new Map<unknown, number>();
   const buckets = new Map<number, number[]>();
   for (const [index, item] of items.entries()) {
@@ -39,7 +39,7 @@ export function findDuplicate(items: readonly unknown[], run: Run): readonly [nu
 }
 
 /** Returns a 32-bit hash that does not depend on the order of keys. Deliberate collisions only cost time, which is bounded. */
-function hashJson(value: unknown, run: Run): number {
+function hashJson(value: unknown, run: SchemaRun): number {
   run.spend(1);
   if (typeof value === "string") return hashText(value, run);
   if (typeof value === "number") return hashText(String(value), run) ^ 0x6e75;
@@ -57,7 +57,7 @@ function hashJson(value: unknown, run: Run): number {
 }
 
 /** Hashes the length and the first 64 characters. Colliding values are compared in full. */
-function hashText(text: string, run: Run): number {
+function hashText(text: string, run: SchemaRun): number {
   const end = Math.min(text.length, 64);
   run.spend(end >> 3);
   let hash = text.length;

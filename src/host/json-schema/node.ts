@@ -1,10 +1,10 @@
 // A compiled subschema, and its evaluation. The checks of keywords are in checks-*.ts.
 import type { SchemaResource } from "./resource.ts";
-import type { Run } from "./run.ts";
 import type { Schema, SchemaObject } from "./schema-copy.ts";
+import type { SchemaRun } from "./schema-run.ts";
 
 /** Tells whether a value satisfies one keyword. If `run.collecting`, reports each issue. `seen` is for `unevaluated*` only. */
-export type Check = (value: unknown, run: Run, seen: Seen | undefined) => boolean;
+export type Check = (value: unknown, run: SchemaRun, seen: Seen | undefined) => boolean;
 
 export interface SchemaNode {
   readonly schema: Schema;
@@ -39,7 +39,7 @@ export class Seen {
   all = false;
   readonly keys = new Set<string | number>();
 
-  merge(other: Seen, run: Run): void {
+  merge(other: Seen, run: SchemaRun): void {
     run.spend(other.keys.size);
     if (other.all) this.all = true;
     for (const key of other.keys) this.keys.add(key);
@@ -54,7 +54,7 @@ export class Seen {
 export function evaluate(
   given: SchemaNode,
   value: unknown,
-  run: Run,
+  run: SchemaRun,
   into: Seen | undefined,
   key?: string | number,
 ): boolean {
@@ -80,7 +80,7 @@ export function evaluate(
 }
 
 /** Evaluates a value without reporting issues. */
-export function evaluateQuietly(node: SchemaNode, value: unknown, run: Run, into: Seen | undefined): boolean {
+export function evaluateQuietly(node: SchemaNode, value: unknown, run: SchemaRun, into: Seen | undefined): boolean {
   const outer = run.collecting;
   run.collecting = false;
   const valid = evaluate(node, value, run, into);

@@ -2,7 +2,7 @@
 // only under the watchdog of guard.ts.
 import { z } from "zod";
 import { estimateCost, type PatternCost } from "./pattern-cost.ts";
-import type { Run } from "./run.ts";
+import type { SchemaRun } from "./schema-run.ts";
 
 /**
  * V8's compilation of a pattern cannot be stopped: 500 nested groups take 0.6 s, and 400 times `\p{L}` 50 ms (measured). Patterns within
@@ -17,7 +17,7 @@ const MAX_UNROLLED = 20_000;
 
 /** Backtracking steps that run without the watchdog: about 1 ms. */
 const MAX_DIRECT_STEPS = 300_000;
-/** Steps of a backtracking regex that cost as much as a unit of fuel (see Run.spend). */
+/** Steps of a backtracking regex that cost as much as a unit of fuel (see SchemaRun.spend). */
 const STEPS_PER_UNIT = 16;
 
 /**
@@ -73,7 +73,7 @@ export class Pattern {
   }
 
   /** @throws {StopSignal} "needs-guard" when the test may be slow and no watchdog runs */
-  test(text: string, run: Run): boolean {
+  test(text: string, run: SchemaRun): boolean {
     const steps = this.#steps(text.length);
     if (steps > MAX_DIRECT_STEPS) run.requireGuard();
     run.spend(1 + Math.ceil(Math.min(steps, MAX_DIRECT_STEPS) / STEPS_PER_UNIT));

@@ -2,7 +2,7 @@
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { NO_USAGE } from "../contract/tool-call.ts";
 import type { Execution } from "../executors/execution.ts";
-import type { Executor, SourceKind } from "../executors/executor.ts";
+import type { SourceKind, ToolExecutor } from "../executors/executor.ts";
 import type { CallLog } from "../observability/call-log.ts";
 import type { PreparedCall } from "./prepared-call.ts";
 
@@ -26,7 +26,7 @@ function failure(thrown: unknown): Execution {
 }
 
 /** Runs a call and returns its outcome. Never rejects. Does not start a call whose signal has already aborted. */
-export async function executeCall(executor: Executor, call: PreparedCall, log: CallLog): Promise<Execution> {
+export async function executeCall(executor: ToolExecutor, call: PreparedCall, log: CallLog): Promise<Execution> {
   if (call.signal.aborted) return failure(call.signal.reason);
   const { replay, run } = call.context;
   if ((replay ?? run) !== undefined && !SANDBOXED.has(executor.source)) return failure(notRepeatable(call));

@@ -7,7 +7,7 @@ import { MAX_SEED_LENGTH } from "../../sandbox/protocol/message-fields.ts";
 import type { CallClient } from "../contract/client-requests.ts";
 import type { CallContext, NestedCallObserver } from "../contract/tool-call.ts";
 import { copyRecordOptions } from "../recording/record-options.ts";
-import { Replay } from "../recording/replay.ts";
+import { PreparedReplay } from "../recording/replay.ts";
 import { RunAttempt } from "../runs/run-attempt.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
 import { isThenable } from "../util/host-callback.ts";
@@ -140,7 +140,7 @@ function copyContext(context: CallContext, known: readonly string[]): CallContex
   if (run !== undefined && !(run instanceof RunAttempt)) {
     throw invalid("context.run", "no value: call runs.start", describe(run));
   }
-  if (replay !== undefined && !(replay instanceof Replay)) {
+  if (replay !== undefined && !(replay instanceof PreparedReplay)) {
     throw invalid("context.replay", "no value: call glovebox.replay", describe(replay));
   }
   if (record !== undefined && (deterministic ?? replay ?? run) !== undefined) {

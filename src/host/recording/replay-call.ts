@@ -11,7 +11,7 @@ import type { RecordOptions } from "./record-options.ts";
 import type { ReplayMatch } from "./recorded-answers.ts";
 import { type CallRecording, parseRecording, type RecordedOutcome } from "./recording.ts";
 import { redactRecording } from "./redact-recording.ts";
-import { Replay } from "./replay.ts";
+import { PreparedReplay } from "./replay.ts";
 
 /** Options of a replay. */
 export interface ReplayOptions {
@@ -105,7 +105,7 @@ export async function replayCall(router: ReplayRouter, value: unknown, given: un
 
 interface Run {
   readonly replayed: ReplayedCall;
-  readonly replay: Replay;
+  readonly replay: PreparedReplay;
 }
 
 async function run(
@@ -114,7 +114,7 @@ async function run(
   options: ReplayOptions,
   match: ReplayMatch,
 ): Promise<Run> {
-  const replay = new Replay(recording, match, recording.redacted && (options.redact ?? redactRecording));
+  const replay = new PreparedReplay(recording, match, recording.redacted && (options.redact ?? redactRecording));
   const { tenantId, timeoutMs, signal, onLog, toolVersion = recording.toolVersion } = options;
   const call = {
     id: recording.callId,
@@ -140,7 +140,7 @@ function toArguments({ input: { text, bytes } }: CallRecording): unknown {
 
 type Comparison = Pick<ReplayedCall, "verdict" | "outcome" | "divergence" | "changes">;
 
-function compare({ outcome: recorded }: CallRecording, { outcome }: Replay, result: ToolResult): Comparison {
+function compare({ outcome: recorded }: CallRecording, { outcome }: PreparedReplay, result: ToolResult): Comparison {
   if (!result.success && result.error.code === "REPLAY_DIVERGED") {
     const { position, expected, actual } = result.error.details ?? {};
     return {

@@ -23,7 +23,7 @@ const STOPPED: ReadonlySet<string> = new Set([
 /**
  * A replay that `Glovebox.replay` has prepared. One object serves one call.
  */
-export class Replay {
+export class PreparedReplay {
   readonly recording: CallRecording;
   readonly match: ReplayMatch;
   readonly answers: RecordedAnswers;

@@ -1,7 +1,7 @@
 // Creates the registry's record of a tool, with its compiled schemas.
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
-import type { Executor } from "../executors/executor.ts";
+import type { ToolExecutor } from "../executors/executor.ts";
 import { compileSchema } from "../json-schema/compile-schema.ts";
 import { parseArgumentOptions } from "../pipeline/coercion.ts";
 import type { RegisterOptions } from "./registration.ts";
@@ -32,7 +32,11 @@ export const compileSchemas = ({
  * Returns the registry's record of a tool. Compiles its schemas, once for all calls.
  * @throws {ToolError} BUNDLE_FAILED for a schema that cannot be used
  */
-export function toRegisteredTool(definition: ToolDefinition, executor: Executor, entry: RegistryEntry): RegisteredTool {
+export function toRegisteredTool(
+  definition: ToolDefinition,
+  executor: ToolExecutor,
+  entry: RegistryEntry,
+): RegisteredTool {
   return {
     definition,
     tenantId: entry.tenantId,

@@ -6,7 +6,7 @@ import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import type { CallContext } from "../contract/tool-call.ts";
-import type { Executor } from "../executors/executor.ts";
+import type { ToolExecutor } from "../executors/executor.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import type { ArgumentOptions } from "../pipeline/coercion.ts";
 import { notifySafely } from "../util/host-callback.ts";
@@ -31,7 +31,7 @@ export interface RegisteredTool {
   readonly definition: ToolDefinition;
   /** Owner; undefined for a tool of all tenants. */
   readonly tenantId: string | undefined;
-  readonly executor: Executor;
+  readonly executor: ToolExecutor;
   /** Compiled once, at registration. */
   readonly inputSchema: CompiledSchema;
   readonly outputSchema: CompiledSchema | undefined;

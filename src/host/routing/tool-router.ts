@@ -8,7 +8,7 @@ import { parseOptions } from "../config/option-errors.ts";
 import { resolveLimits } from "../config/resolve-limits.ts";
 import type { CallContext, ToolCall, ToolResult } from "../contract/tool-call.ts";
 import { createToolStream, type ToolStream } from "../contract/tool-stream.ts";
-import type { Executor } from "../executors/executor.ts";
+import type { ToolExecutor } from "../executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunction } from "../executors/host-function.ts";
 import type { CallSettings } from "../executors/warm-version.ts";
 import { SchemaThread } from "../json-schema/worker/schema-thread.ts";
@@ -72,7 +72,7 @@ export class ToolRouter implements AsyncDisposable {
   /** @internal calls that were accepted and have no result yet; a ToolInvoker adds those that wait for a slot */
   readonly calls: OpenCalls = new OpenCalls();
   /** Executors of versions that were replaced by an update. Undefined before the first update, which saves each call a look-up. */
-  #updated: WeakSet<Executor> | undefined;
+  #updated: WeakSet<ToolExecutor> | undefined;
   readonly #thread = new SchemaThread();
   readonly #limits: PartialLimits;
   readonly #gate: ToolGate | undefined;
@@ -201,7 +201,7 @@ export class ToolRouter implements AsyncDisposable {
   #register(
     toolName: string,
     definition: Omit<ToolDefinition, "name">,
-    executor: Executor,
+    executor: ToolExecutor,
     options: Omit<RegisterOptions, "scope">,
   ): void {
     const whole: ToolDefinition = { ...definition, name: toolName };

@@ -2,7 +2,7 @@
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { unavailable } from "../../sandbox/contract/errors.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
-import type { Executor, SourceKind } from "../executors/executor.ts";
+import type { SourceKind, ToolExecutor } from "../executors/executor.ts";
 import { createHostFunctionExecutor, type HostFunctionContext } from "../executors/host-function.ts";
 import type { ToolOwner } from "../tenants/tenancy.ts";
 import {
@@ -52,10 +52,10 @@ interface Registrar {
   add(
     toolName: string,
     definition: Omit<ToolDefinition, "name">,
-    executor: Executor,
+    executor: ToolExecutor,
     options: Omit<RegisterOptions, "scope">,
   ): void;
-  remove(toolName: string, tenantId: string | undefined, executor: Executor): void;
+  remove(toolName: string, tenantId: string | undefined, executor: ToolExecutor): void;
   dispose(): void;
 }
 

@@ -10,7 +10,7 @@ import type { TenantStates } from "../tenants/tenant-states.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { clockOf } from "../util/store-clock.ts";
 import { RunAttempt } from "./run-attempt.ts";
-import { type RunEntry, RunJournal, rollbackEndOf } from "./run-journal.ts";
+import { type JournalEntry, RunJournal, rollbackEndOf } from "./run-journal.ts";
 import {
   type ParsedRunsOptions,
   type RunContext,
@@ -52,7 +52,7 @@ const ROLLBACK_LENGTH = 1024 * 1024;
 /** Capability calls without effects, which may be made again. */
 const READS: { readonly [capability: string]: ReadonlySet<string> } = { kv: new Set(["get", "list"]) };
 
-type Rollback = Extract<RunEntry, { type: "rollback" }>;
+type Rollback = Extract<JournalEntry, { type: "rollback" }>;
 
 /** What can end an attempt from outside. */
 export interface ClaimSignals {
@@ -206,7 +206,7 @@ export class ClaimedRun {
     if (state !== "succeeded") {
       const { compensations } = new RunJournal(await store.journal(this.#claim));
       const until = this.#now() + rollbackMs;
-      const entry: RunEntry = { type: "rollback", state, result: result as unknown as JsonValue, until };
+      const entry: JournalEntry = { type: "rollback", state, result: result as unknown as JsonValue, until };
       if (compensations.length > 0)
         return (await store.append(this.#claim, [JSON.stringify(entry)])) ? "rollback" : "lost";
     }
@@ -233,7 +233,7 @@ export class ClaimedRun {
     const { maxJournalLength } = await limitsOf(this.#options, run.tenantId);
     let written = 0;
     let length = run.journalLength;
-    const append = async (entries: readonly RunEntry[]): Promise<void> => {
+    const append = async (entries: readonly JournalEntry[]): Promise<void> => {
       const texts = entries.map((entry) => JSON.stringify(entry));
       length += texts.reduce((sum, text) => sum + text.length, 0);
       if (length > maxJournalLength + (journal.rollback === undefined ? 0 : ROLLBACK_LENGTH)) {

@@ -10,7 +10,7 @@ import { inputHashOf } from "../recording/input-hash.ts";
 import { diverged } from "../recording/recorded-answers.ts";
 import { SHOWN_INPUT_LENGTH } from "../recording/recording.ts";
 import { ApprovedCalls, type ToolCallRules } from "./call-approval.ts";
-import type { RunEntry, RunJournal } from "./run-journal.ts";
+import type { JournalEntry, RunJournal } from "./run-journal.ts";
 import {
   checkCode,
   checkEngine,
@@ -18,12 +18,12 @@ import {
   type PinnedCode,
   type RunCode,
   readStoredCode,
-  type StoredCode,
+  type StoredPinnedCode,
 } from "./run-pin.ts";
 import { parseRollbackStep, type RollbackStep } from "./run-rollback.ts";
 import { parseElicitation, parseWait, type RunWait } from "./run-wait.ts";
 
-type RequestEntry = Extract<RunEntry, { type: "request" }>;
+type RequestEntry = Extract<JournalEntry, { type: "request" }>;
 type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
 
 export interface RunAttemptOptions {
@@ -32,7 +32,7 @@ export interface RunAttemptOptions {
   readonly seed: string;
   readonly now: () => number;
   /** Stores entries. It is called again only when it has ended. @throws {ToolError} if the claim was lost, or the journal is too long */
-  readonly append: (entries: readonly RunEntry[]) => Promise<void>;
+  readonly append: (entries: readonly JournalEntry[]) => Promise<void>;
   /** Whether a capability call that was under way when its process ended may be made again. */
   readonly isRepeatable: (name: string, input: JsonValue) => boolean;
   /** Whether a client is connected that answers this request of `ctx.elicit`. Otherwise the run waits for the answer. */
@@ -116,7 +116,7 @@ export class RunAttempt {
    * What a continuation of code runs. Undefined for tools, and for code that an earlier release has begun.
    * @throws {ToolError} INTERNAL if it is not what the run began with
    */
-  get storedCode(): StoredCode | undefined {
+  get storedCode(): StoredPinnedCode | undefined {
     const { start } = this.#options.journal;
     return start && readStoredCode(start);
   }
@@ -170,14 +170,14 @@ export class RunAttempt {
   }
 
   /** Adds entries one after the other, so that the journal has the order in which things happened. */
-  #append(entries: readonly RunEntry[]): Promise<void> {
+  #append(entries: readonly JournalEntry[]): Promise<void> {
     const next = this.#appended.then(() => this.#write(entries));
     this.#appended = next.catch(() => undefined);
     return next;
   }
 
   /** @throws {ToolError} if the attempt has ended, also while the entries were written: what they announce must not be done then */
-  async #write(entries: readonly RunEntry[]): Promise<void> {
+  async #write(entries: readonly JournalEntry[]): Promise<void> {
     this.#checkOpen();
     try {
       await this.#options.append(entries);

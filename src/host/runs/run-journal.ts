@@ -69,8 +69,8 @@ const EntrySchema = z.discriminatedUnion("type", [
     until: time,
   }),
 ]);
-export type RunEntry = z.infer<typeof EntrySchema>;
-type Entry<Type extends RunEntry["type"]> = Extract<RunEntry, { type: Type }>;
+export type JournalEntry = z.infer<typeof EntrySchema>;
+type Entry<Type extends JournalEntry["type"]> = Extract<JournalEntry, { type: Type }>;
 
 /** The journal of a run as an attempt reads it. */
 export class RunJournal {
@@ -188,7 +188,7 @@ export function checkEntry(text: string): void {
   }
 }
 
-function parseEntry(text: string): RunEntry {
+function parseEntry(text: string): JournalEntry {
   try {
     return EntrySchema.parse(JSON.parse(text));
   } catch (thrown) {

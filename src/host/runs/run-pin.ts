@@ -86,7 +86,7 @@ export function checkCode(
 }
 
 /** What a continuation of code runs. */
-export interface StoredCode {
+export interface StoredPinnedCode {
   /** Absent for Python. */
   readonly bundle?: { readonly sha256: string; readonly code: string; readonly sourceMap: string } | undefined;
   readonly names: PinnedCode["names"];
@@ -104,7 +104,7 @@ export function readStoredCode({
 }: {
   readonly bundle: string;
   readonly code?: PinnedCode | undefined;
-}): StoredCode | undefined {
+}): StoredPinnedCode | undefined {
   if (code === undefined) return undefined;
   if (code.bundle === undefined) return { names: code.names };
   if (createHash("sha256").update(code.bundle.code).digest("hex") !== sha256)

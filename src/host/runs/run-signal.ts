@@ -3,7 +3,7 @@ import * as z from "zod";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { depthOf } from "../json/parse-json.ts";
-import { checkEntry, type RunEntry } from "./run-journal.ts";
+import { checkEntry, type JournalEntry } from "./run-journal.ts";
 import { checkElicited, type RunWait } from "./run-wait.ts";
 
 /** Something that a run waits for: an event by its name, or a person's decision or answer about the wait with this id. */
@@ -39,7 +39,7 @@ export function toEntryText(signal: z.output<typeof SignalSchema>, wait: RunWait
   return text;
 }
 
-function toEntry(signal: z.output<typeof SignalSchema>, wait: RunWait | undefined): RunEntry {
+function toEntry(signal: z.output<typeof SignalSchema>, wait: RunWait | undefined): JournalEntry {
   if ("approval" in signal) {
     const { approval, approved, reason } = signal;
     return { type: "decision", wait: approval, approved, ...(reason === undefined ? {} : { reason }) };

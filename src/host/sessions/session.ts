@@ -7,7 +7,7 @@ import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import type { CallContext, ToolResult } from "../contract/tool-call.ts";
 import { toTextWithBytes } from "../contract/tool-value.ts";
 import type { Execution } from "../executors/execution.ts";
-import type { Executor } from "../executors/executor.ts";
+import type { ToolExecutor } from "../executors/executor.ts";
 import { createSandboxExecutor, type SandboxTool } from "../executors/sandbox.ts";
 import type { ToolExecutable } from "../glovebox/tool-builder.ts";
 import type { CallLog } from "../observability/call-log.ts";
@@ -58,7 +58,13 @@ export interface SessionExecutorOptions {
 }
 
 /** Creates the executor of a session's code. It runs one cell at a time, in order of arrival. */
-export function createSessionExecutor({ state, compile, fileExtension, tool, pool }: SessionExecutorOptions): Executor {
+export function createSessionExecutor({
+  state,
+  compile,
+  fileExtension,
+  tool,
+  pool,
+}: SessionExecutorOptions): ToolExecutor {
   let count = 0;
   return {
     source: fileExtension === "py" ? "python" : "sandbox",
@@ -107,7 +113,7 @@ async function compileUntilAborted<Value>(compile: () => Promise<Value>, signal:
 /** Runs a call in a session. Ends the session if code of the call may still run, so that no later run finds it. */
 export async function runInSession(
   state: SessionState,
-  executor: Executor,
+  executor: ToolExecutor,
   call: PreparedCall,
   log: CallLog,
 ): Promise<Execution> {

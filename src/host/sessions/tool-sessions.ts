@@ -1,5 +1,5 @@
 // Runs tools with `isolateLifetime: "session"`: calls with the same session id share an isolate.
-import type { Executor } from "../executors/executor.ts";
+import type { ToolExecutor } from "../executors/executor.ts";
 import { createSandboxExecutor, type SandboxTool } from "../executors/sandbox.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { CallPool } from "../workers/call-pool.ts";
@@ -15,9 +15,9 @@ export function createSessionToolExecutor(
   toolName: string,
   pool: CallPool,
   openSessions: OpenSessions,
-): Executor {
+): ToolExecutor {
   const unsharedExecutor = createSandboxExecutor({ ...tool, isolateLifetime: "call" }, pool);
-  const executors = new WeakMap<SessionState, Executor>();
+  const executors = new WeakMap<SessionState, ToolExecutor>();
   /** Sessions of this version of the tool. A new version starts with new ones. */
   const sessions = new Map<string, SessionState>();
   let isRetired = false;
@@ -34,7 +34,7 @@ export function createSessionToolExecutor(
     sessions.set(key, opened);
     return opened;
   };
-  const executorOf = (state: SessionState): Executor => {
+  const executorOf = (state: SessionState): ToolExecutor => {
     const existing = executors.get(state) ?? createSandboxExecutor({ ...tool, session: state }, pool);
     executors.set(state, existing);
     return existing;

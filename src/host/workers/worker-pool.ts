@@ -7,8 +7,8 @@ import type { EndedMessage } from "../../sandbox/protocol/worker-messages.ts";
 import { LinkedList } from "../util/linked-list.ts";
 import type { CallPool } from "./call-pool.ts";
 import { CrashQuarantine, type QuarantinedTool } from "./health/crash-quarantine.ts";
+import { JobPlacement } from "./job-placement.ts";
 import type { CallListener, CallLossReason } from "./open-call.ts";
-import { Placement } from "./placement.ts";
 import { type Job, type JobOwner, PlacedJob, type SessionPlacement, type Ticket, type WarmUse } from "./pool-job.ts";
 import { BUSY_RATE } from "./process-priorities.ts";
 import type { PythonSources } from "./python-setup.ts";
@@ -55,7 +55,7 @@ export class WorkerPool implements CallPool, JobOwner {
   readonly #chargedTenants = new Map<WorkerProcess, Set<string>>();
   readonly #sessions = new Map<WorkerProcess, Set<SessionPlacement>>();
   readonly #paces = new ToolPaces();
-  readonly #placement: Placement;
+  readonly #placement: JobPlacement;
   #scheduling = false;
   #closed = false;
 
@@ -68,7 +68,7 @@ export class WorkerPool implements CallPool, JobOwner {
       ownerStateOf: (owner) => this.#ownerStateOf(owner),
     });
     const { callsPerWorker, nestedPerWorker = 0 } = options;
-    this.#placement = new Placement(
+    this.#placement = new JobPlacement(
       { callsPerWorker, nestedPerWorker },
       {
         manager: this.#manager,

@@ -6,7 +6,7 @@ import type { Send, WorkerUsage } from "../protocol/worker-messages.ts";
 import { type AssignedCall, type Assignment, warmKey } from "./assignment.ts";
 import { CallOutput } from "./call-output.ts";
 import type { CpuShare, CpuShareAccount } from "./cpu-share.ts";
-import type { Inspection } from "./inspection.ts";
+import type { WorkerInspection } from "./inspection.ts";
 import type { GuestBytes, GuestDeadline, GuestEnd, IsolateStop } from "./isolate/guest-call.ts";
 import type { ToolIsolate } from "./isolate/tool-isolate.ts";
 import type { IsolatePool } from "./isolate-pool.ts";
@@ -27,7 +27,7 @@ export interface CallDependencies {
   /** Sends the messages that wait for the end of this turn of the event loop. */
   readonly flush: () => void;
   /** Set if the host started the worker for inspection. */
-  readonly inspection?: Inspection | undefined;
+  readonly inspection?: WorkerInspection | undefined;
 }
 
 /** Longest wait in ms for a session's isolate to become idle. Its state is worth a longer wait, on a busy machine too. */
@@ -41,7 +41,7 @@ export class ActiveCall implements PreparingCall, CpuShareAccount {
   readonly #pool: IsolatePool;
   readonly #cpuShare: CpuShare;
   readonly #output: CallOutput;
-  readonly #inspection: Inspection | undefined;
+  readonly #inspection: WorkerInspection | undefined;
   #isolate: ToolIsolate | undefined;
   #phase: "load" | "execute" = "load";
   #cancelled = false;

@@ -12,7 +12,7 @@ interface Inspected {
   hasEnded: boolean;
 }
 
-export class Inspection {
+export class WorkerInspection {
   readonly #send: Send;
   #inspected: Inspected | undefined;
 

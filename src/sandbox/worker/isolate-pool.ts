@@ -4,7 +4,7 @@ import { createLoadableBundle, type Engine, type LoadableBundle } from "./isolat
 import { type IsolateOptions, ToolIsolate } from "./isolate/tool-isolate.ts";
 import { recordedStart } from "./random-bytes.ts";
 import { type WarmIsolateKeeper, WarmIsolates } from "./warm-isolates.ts";
-import { type PythonOptions, WarmPythonIsolates } from "./warm-python-isolates.ts";
+import { WarmPythonIsolates, type WarmPythonOptions } from "./warm-python-isolates.ts";
 
 /** Maximum number of idle isolates in one worker (1.2 to 2 MB each). The least recently used one is disposed first. */
 const MAX_IDLE = 16;
@@ -109,7 +109,7 @@ export class IsolatePool {
    */
   async openPython(
     sha256: string,
-    options: PythonOptions,
+    options: WarmPythonOptions,
   ): Promise<{ readonly snapshot: Uint8Array; readonly codeCache: Uint8Array }> {
     const python = new WarmPythonIsolates(this.#engine, () => this.bundle(sha256), options);
     this.python = python;

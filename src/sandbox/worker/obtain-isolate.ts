@@ -1,7 +1,7 @@
 // Obtains the isolate of a call: one that an earlier call or the warm pool has left, the session's, or a new one with the tool loaded.
 import type { AssignedCall, Assignment } from "./assignment.ts";
 import { warmKey } from "./assignment.ts";
-import type { Inspection } from "./inspection.ts";
+import type { WorkerInspection } from "./inspection.ts";
 import type { GuestEnd, GuestListener } from "./isolate/guest-call.ts";
 import type { ToolIsolate } from "./isolate/tool-isolate.ts";
 import type { IsolatePool } from "./isolate-pool.ts";
@@ -39,7 +39,7 @@ export interface PreparingCall extends GuestListener {
 export async function prepareIsolate(
   assignment: Assignment,
   pool: IsolatePool,
-  inspection: Inspection | undefined,
+  inspection: WorkerInspection | undefined,
   preparing: PreparingCall,
 ): Promise<GuestEnd | undefined> {
   const { seq, bundle, features, coarseTime, call } = assignment;

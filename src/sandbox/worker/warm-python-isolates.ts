@@ -16,7 +16,7 @@ const HEAP_MIB = 512;
 const LOAD_MS = 60_000;
 const FEATURES = ["webAssembly"] as const;
 
-export interface PythonOptions {
+export interface WarmPythonOptions {
   readonly coarseTime: boolean;
   /** Number of warm isolates. */
   readonly warmIsolates: number;
@@ -36,12 +36,12 @@ const SNAPSHOT_HEADER = createInternalHeader(MAX_SNAPSHOT_BYTES);
 export class WarmPythonIsolates {
   readonly #engine: Engine;
   readonly #bundle: () => LoadableBundle | undefined;
-  readonly #options: PythonOptions;
+  readonly #options: WarmPythonOptions;
   readonly #ready: ToolIsolate[] = [];
   /** Pending creation of an isolate. At most one runs at a time. */
   #pending: Promise<void> | undefined;
 
-  constructor(engine: Engine, bundle: () => LoadableBundle | undefined, options: PythonOptions) {
+  constructor(engine: Engine, bundle: () => LoadableBundle | undefined, options: WarmPythonOptions) {
     this.#engine = engine;
     this.#bundle = bundle;
     this.#options = options;

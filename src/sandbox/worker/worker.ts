@@ -15,7 +15,7 @@ import type { Turn } from "../protocol/turns.ts";
 import { ActiveCall } from "./active-call.ts";
 import { type Assignment, toToolProfile } from "./assignment.ts";
 import { CpuShare } from "./cpu-share.ts";
-import { Inspection } from "./inspection.ts";
+import { WorkerInspection } from "./inspection.ts";
 import { createEngine, type Engine, type LoadCrypto } from "./isolate/engine.ts";
 import { createModuleCaches, createPreludeCache } from "./isolate/tool-isolate.ts";
 import { IsolatePool } from "./isolate-pool.ts";
@@ -60,7 +60,7 @@ class Worker {
   /** File names of the wheels that the host has sent. */
   readonly #wheels: string[] = [];
   #pool: IsolatePool | undefined;
-  #inspection: Inspection | undefined;
+  #inspection: WorkerInspection | undefined;
   readonly #cpuShare = new CpuShare();
   #cpuCheck: NodeJS.Timeout | undefined;
 
@@ -81,7 +81,7 @@ class Worker {
     switch (message.type) {
       case "init":
         if (message.protocolVersion !== PROTOCOL_VERSION) throw new Error("The host has another version");
-        if (message.inspect) this.#inspection = new Inspection((sent, parts) => this.#writer.write(sent, parts));
+        if (message.inspect) this.#inspection = new WorkerInspection((sent, parts) => this.#writer.write(sent, parts));
         this.#open(text(1), frame[2] ?? new Uint8Array(0), frame[3] ?? new Uint8Array(0));
         break;
       case "python":

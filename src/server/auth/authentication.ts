@@ -1,5 +1,5 @@
 // Identifies the sender of a request by API key, token or console session, and finds the tenant that its path names.
-import type { Clock } from "../database/database-clock.ts";
+import type { WallClock } from "../database/database-clock.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
 import { type ApiKeyRecord, findKeyByHash, findKeyById, storeLastUses } from "../records/api-keys.ts";
 import { type ConsoleSessionRecord, findSessionByHash } from "../records/console-sessions.ts";
@@ -61,7 +61,7 @@ class RowCache<Value> {
 
 export class RequestAuthenticator implements AsyncDisposable {
   readonly #db: Db;
-  readonly #clock: Clock;
+  readonly #clock: WallClock;
   readonly #tokens: TokenVerifier | undefined;
   readonly #keys: RowCache<ApiKeyRecord>;
   readonly #tenants: RowCache<TenantRecord>;

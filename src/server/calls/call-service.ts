@@ -27,11 +27,11 @@ import {
   tenantDeletedError,
   toFailedResult,
 } from "./call-results.ts";
-import { CallRunner, type CallServiceDependencies } from "./call-runner.ts";
 import { Cancellation } from "./cancellation.ts";
 import { wholeCall } from "./direct-call.ts";
 import { DirectCalls } from "./direct-calls.ts";
 import { ForwardedCalls } from "./forwarded-calls.ts";
+import { type CallServiceDependencies, JournaledCallRunner } from "./journaled-call-runner.ts";
 import { LostCalls } from "./lost-calls.ts";
 import type { NeededHandler, NestedCalls } from "./nested-calls.ts";
 import { toNewRow } from "./new-call.ts";
@@ -47,7 +47,7 @@ export class CallService implements AsyncDisposable {
   readonly #dependencies: CallServiceDependencies;
   readonly #queue: CallQueue;
   readonly #room: QueueRoom;
-  readonly #runner: CallRunner;
+  readonly #runner: JournaledCallRunner;
   readonly #admission: CallAdmission;
   readonly #awaited: AwaitedCalls;
   readonly #streamed: StreamedCalls;
@@ -67,7 +67,7 @@ export class CallService implements AsyncDisposable {
       ...{ database: dependencies.database, glovebox: dependencies.glovebox, onError: dependencies.onError },
       onReleased: (callId) => this.#queue.notify([callId]),
     });
-    this.#runner = new CallRunner({ ...dependencies, approvals: this.approvals });
+    this.#runner = new JournaledCallRunner({ ...dependencies, approvals: this.approvals });
     this.#sessions = new SessionHomes(dependencies);
     this.#admission = new CallAdmission({ ...dependencies, approvals: this.approvals, sessions: this.#sessions });
     this.#watched = new WatchedCalls({ ...dependencies, db: dependencies.database.db, live: this.#runner.live });
@@ -324,7 +324,7 @@ export class CallService implements AsyncDisposable {
 
   /**
    * Observes the calls that a call makes, so that each gets a record.
-   * @param onNeeded as in {@link CallRunner.nestedCallsOf}
+   * @param onNeeded as in {@link JournaledCallRunner.nestedCallsOf}
    */
   nestedCallsOf(tenant: TenantRecord, keyId: string, onNeeded?: NeededHandler): NestedCalls {
     return this.#runner.nestedCallsOf(tenant, keyId, onNeeded);

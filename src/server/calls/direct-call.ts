@@ -3,7 +3,7 @@ import type { OpenDatabase } from "../database/open-database.ts";
 import { findParts, withContents } from "../records/call-contents.ts";
 import type { CallRow, WholeCall } from "../records/calls.ts";
 import type { CallCaller, CallRequest } from "./call-request.ts";
-import type { StreamSink } from "./call-runner.ts";
+import type { StreamSink } from "./journaled-call-runner.ts";
 
 /** A call, with what receives its events while it runs, if anything does. */
 export interface DirectCall {

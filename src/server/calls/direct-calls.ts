@@ -5,9 +5,9 @@ import { type CallRow, insertOnce, type WholeCall } from "../records/calls.ts";
 import type { SessionHome } from "../records/session-homes.ts";
 import type { CallAdmission } from "./call-admission.ts";
 import { checkSame, toFailedResult } from "./call-results.ts";
-import type { CallRunner } from "./call-runner.ts";
 import { type DirectAnswer, type DirectCall, wholeCall } from "./direct-call.ts";
 import type { ForwardedCalls } from "./forwarded-calls.ts";
+import type { JournaledCallRunner } from "./journaled-call-runner.ts";
 
 /** Time in ms after which a synchronous call has ended in any case: its longest timeout and a margin. */
 const LONGEST_CALL_MS = 330_000;
@@ -15,7 +15,7 @@ const LONGEST_CALL_MS = 330_000;
 export interface DirectCallsDependencies {
   readonly database: OpenDatabase;
   readonly admission: Pick<CallAdmission, "admit">;
-  readonly runner: Pick<CallRunner, "execute" | "stream" | "ended" | "starting">;
+  readonly runner: Pick<JournaledCallRunner, "execute" | "stream" | "ended" | "starting">;
   /** Passes calls on to other replicas. */
   readonly forwarded: Pick<ForwardedCalls, "begin">;
   readonly onError: (error: unknown) => void;

@@ -11,7 +11,7 @@ import {
 } from "../replicas/peers/messages.ts";
 import type { CallRequest } from "./call-request.ts";
 import { keyRevokedError, tenantDeletedError } from "./call-results.ts";
-import type { StreamSink } from "./call-runner.ts";
+import type { StreamSink } from "./journaled-call-runner.ts";
 
 type MessageOf<Type extends AnswerMessage["type"]> = Extract<AnswerMessage, { readonly type: Type }>;
 type EventMessage = MessageOf<"alive" | "log" | "progress" | "chunk">;

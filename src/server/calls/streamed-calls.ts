@@ -1,16 +1,16 @@
 // Runs calls whose clients receive the events as they occur.
-import type { Clock } from "../database/database-clock.ts";
+import type { WallClock } from "../database/database-clock.ts";
 import type { CallRow } from "../records/calls.ts";
 import type { AwaitedCalls } from "./awaited-calls.ts";
 import type { CallCaller, CallProgressEvent, CallRequest } from "./call-request.ts";
-import type { StreamSink } from "./call-runner.ts";
 import type { DirectCalls } from "./direct-calls.ts";
+import type { StreamSink } from "./journaled-call-runner.ts";
 import { toNewRow } from "./new-call.ts";
 
 export interface StreamedCallsDependencies {
   readonly direct: Pick<DirectCalls, "run">;
   readonly awaited: AwaitedCalls;
-  readonly clock: Clock;
+  readonly clock: WallClock;
 }
 
 export class StreamedCalls {

@@ -3,13 +3,13 @@
 import { type Kysely, sql } from "kysely";
 import { databaseNow } from "./database-time.ts";
 
-export interface Clock {
+export interface WallClock {
   /** Milliseconds since 1970, a whole number. */
   now(): number;
 }
 
 /** The clock of this machine, for a database that no other machine uses. */
-export const SYSTEM_CLOCK: Clock = { now: () => Date.now() };
+export const SYSTEM_CLOCK: WallClock = { now: () => Date.now() };
 
 /** How often the time of the database is read, in ms. Clocks of machines drift by much less than a millisecond within that. */
 const SAMPLE_MS = 30_000;
@@ -27,7 +27,7 @@ export interface DatabaseClockDependencies {
   readonly onError: (error: Error) => void;
 }
 
-export class DatabaseClock implements Clock, AsyncDisposable {
+export class DatabaseClock implements WallClock, AsyncDisposable {
   readonly #dependencies: DatabaseClockDependencies;
   readonly #monotonic: () => number;
   /** Time of the database minus that of the monotonic clock. */

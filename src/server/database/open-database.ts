@@ -5,7 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Kysely, sql } from "kysely";
 import { ToolError } from "../../host/index.ts";
 import type { DatabaseKind } from "./column-types.ts";
-import { type Clock, openDatabaseClock, SYSTEM_CLOCK } from "./database-clock.ts";
+import { openDatabaseClock, SYSTEM_CLOCK, type WallClock } from "./database-clock.ts";
 import { checkSchema, migrate } from "./migrate.ts";
 import { createPostgresDialect } from "./postgres-dialect.ts";
 import type { DatabaseSchema } from "./schema.ts";
@@ -18,7 +18,7 @@ export interface OpenDatabase extends AsyncDisposable {
   readonly kind: DatabaseKind;
   readonly db: Db;
   /** The time by which all processes with this database go. */
-  readonly clock: Clock;
+  readonly clock: WallClock;
   /** The file of SQLite. */
   readonly path?: string;
   /** Names of the migrations that ran when it was opened. */

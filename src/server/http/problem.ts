@@ -65,7 +65,7 @@ export interface ErrorBody {
   };
 }
 
-export interface Problem {
+export interface ErrorResponse {
   readonly status: number;
   readonly body: ErrorBody;
   readonly headers: { readonly [name: string]: string };
@@ -77,7 +77,7 @@ const docsPathOf = (code: ErrorCode | RequestErrorCode): string => `docs/referen
  * Returns the response for a thrown value. Anything but a ToolError and a RequestError is an internal error, whose cause only the operator
  * sees.
  */
-export function toProblem(thrown: unknown, requestId: string): Problem {
+export function toProblem(thrown: unknown, requestId: string): ErrorResponse {
   if (thrown instanceof RequestError) {
     const { code, message, details, retryAfterSeconds, headers } = thrown;
     const challenge = code === "UNAUTHENTICATED" ? { "www-authenticate": 'Bearer realm="glovebox"' } : {};

@@ -14,7 +14,7 @@ import {
   type KvWrite,
   ToolError,
 } from "../../host/index.ts";
-import type { Clock } from "../database/database-clock.ts";
+import type { WallClock } from "../database/database-clock.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
 import type { KvEntriesTable } from "../database/schema.ts";
 
@@ -52,7 +52,7 @@ export type GrowthCheck = (transaction: Db, tenantId: string, bytes: number) => 
 
 export class DatabaseKvStore implements KvStore {
   readonly #db: Db;
-  readonly #clock: Clock;
+  readonly #clock: WallClock;
   readonly #isShared: boolean;
 
   readonly #checkGrowth: GrowthCheck;

@@ -7,9 +7,9 @@ import type { Db } from "../database/open-database.ts";
 import { BackgroundWork } from "../operation/background-work.ts";
 import { LocalBus, type MessageHandler, type ReplicaBus, type ReplicaInfo, Subscriptions } from "./bus.ts";
 import { isAlive, SEEN_MS } from "./liveness.ts";
-import { MessageReader } from "./message-reader.ts";
 import { encodeMessage, type ReplicaMessage } from "./messages.ts";
 import { CHANNEL, NotifyListener } from "./notify-listener.ts";
+import { ReplicaMessageReader } from "./replica-message-reader.ts";
 
 /** How often messages are looked for, in ms: with notifications that arrive, and without. */
 const POLL_MS = 500;
@@ -34,7 +34,7 @@ export interface PostgresBusOptions {
 export class PostgresBus implements ReplicaBus {
   readonly replicaId: string = `replica-${randomUUID()}`;
   readonly #options: PostgresBusOptions;
-  readonly #reader: MessageReader;
+  readonly #reader: ReplicaMessageReader;
   readonly #subscriptions: Subscriptions;
   readonly #listener: NotifyListener;
   #reading: Promise<void> | undefined;
@@ -46,7 +46,7 @@ export class PostgresBus implements ReplicaBus {
   readonly #timers: readonly NodeJS.Timeout[];
   readonly #background: BackgroundWork;
 
-  private constructor(options: PostgresBusOptions, reader: MessageReader) {
+  private constructor(options: PostgresBusOptions, reader: ReplicaMessageReader) {
     this.#options = options;
     this.#reader = reader;
     this.#subscriptions = new Subscriptions(options.onError);
@@ -64,7 +64,7 @@ export class PostgresBus implements ReplicaBus {
 
   /** Opens the bus. The database must have the current schema. */
   static async open(options: PostgresBusOptions): Promise<PostgresBus> {
-    const bus = new PostgresBus(options, await MessageReader.open(options.db));
+    const bus = new PostgresBus(options, await ReplicaMessageReader.open(options.db));
     try {
       await bus.#announce();
       return bus;

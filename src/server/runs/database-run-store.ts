@@ -14,7 +14,7 @@ import type {
   ToolResult,
 } from "../../host/index.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
-import { type Clock, SYSTEM_CLOCK } from "../database/database-clock.ts";
+import { SYSTEM_CLOCK, type WallClock } from "../database/database-clock.ts";
 import type { Db } from "../database/open-database.ts";
 import { IS_OPEN_RUN } from "../database/partial-indexes.ts";
 import type { RunsTable } from "../database/schema.ts";
@@ -43,7 +43,7 @@ export interface DatabaseRunStoreOptions {
   readonly db: Db;
   readonly kind: DatabaseKind;
   /** Default: the clock of this machine. */
-  readonly clock?: Clock | undefined;
+  readonly clock?: WallClock | undefined;
   /** Called in the transaction that ends a run. @param now ms since 1970 */
   readonly onEnded?: ((transaction: Db, run: RunRecord, result: ToolResult, now: number) => Promise<void>) | undefined;
   /** Called in the transaction that suspends a run, with what a person can end and the run has not waited for before. */
@@ -55,7 +55,7 @@ const isForPerson = ({ kind }: RunWait): boolean => kind === "approval" || kind 
 export class DatabaseRunStore implements RunStore {
   readonly #db: Db;
   readonly #kind: DatabaseKind;
-  readonly #clock: Clock;
+  readonly #clock: WallClock;
   readonly #onEnded: DatabaseRunStoreOptions["onEnded"];
   readonly #onWaiting: DatabaseRunStoreOptions["onWaiting"];
 

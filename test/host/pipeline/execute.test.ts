@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { NO_USAGE } from "../../../src/host/contract/tool-call.ts";
 import type { Execution } from "../../../src/host/executors/execution.ts";
-import type { Executor } from "../../../src/host/executors/executor.ts";
+import type { ToolExecutor } from "../../../src/host/executors/executor.ts";
 import { CallLog } from "../../../src/host/observability/call-log.ts";
 import { executeCall } from "../../../src/host/pipeline/execute.ts";
 import type { PreparedCall } from "../../../src/host/pipeline/prepared-call.ts";
@@ -21,10 +21,10 @@ function prepared(signal: AbortSignal): PreparedCall {
   return { callId: "c1", tenantId: "acme", definition: DEFINITION, signal, chain, deadlineAt, ...rest };
 }
 
-const executor = (execute: () => unknown): Executor => ({
+const executor = (execute: () => unknown): ToolExecutor => ({
   source: "host",
   wants: "value",
-  execute: execute as Executor["execute"],
+  execute: execute as ToolExecutor["execute"],
 });
 const run = (execute: () => unknown, signal = new AbortController().signal): Promise<Execution> =>
   executeCall(executor(execute), prepared(signal), new CallLog(DEFAULT_LIMITS, undefined));

@@ -21,10 +21,10 @@ import { type Candidate, hashText } from "./placement.ts";
 
 /** A message, without the key that each message to an executor has. */
 type Unkeyed<Message> = Message extends { readonly key: string } ? Omit<Message, "key"> : never;
-export type OutgoingMessage = Unkeyed<ControlMessage>;
+export type OutgoingFleetMessage = Unkeyed<ControlMessage>;
 
 /** Messages about a call that the executor counts. */
-const COUNTED = new Set<OutgoingMessage["type"]>(["answer", "cancel", "credit", "rest", "watch-idle"]);
+const COUNTED = new Set<OutgoingFleetMessage["type"]>(["answer", "cancel", "credit", "rest", "watch-idle"]);
 /** Bundles of one executor that are counted. */
 const MAX_BUNDLES = 4_096;
 /** Time in ms for which a full executor gets no calls, unless it announces itself earlier. */
@@ -201,7 +201,7 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
   }
 
   /** Sends a message. The executor processes those with the same token in order, and notices if one of them is missing. */
-  send(message: OutgoingMessage, parts: readonly (string | Uint8Array)[] = []): void {
+  send(message: OutgoingFleetMessage, parts: readonly (string | Uint8Array)[] = []): void {
     const { key } = this.announcement;
     let bytes: Buffer;
     try {
@@ -223,7 +223,7 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
     this.#publish(encodeFrame({ type: "object", key, control: this.#options.control, token, ...ref }));
   }
 
-  #numberOf(message: OutgoingMessage): { readonly n?: number } {
+  #numberOf(message: OutgoingFleetMessage): { readonly n?: number } {
     if (!this.announcement.countsMessages || !COUNTED.has(message.type) || !("token" in message)) return {};
     const attempt = this.attempts.get(message.token);
     if (attempt === undefined) return {};

@@ -21,6 +21,7 @@ import type { Glovebox } from "../../glovebox/glovebox.ts";
 import type { LogEntry } from "../../observability/call-log.ts";
 import type { TenantScope } from "../../routing/tenant-scope.ts";
 import { type McpCaller, ownerOf } from "./caller.ts";
+import type { CallsAwaitingInput, WaitingRequestState } from "./calls-awaiting-input.ts";
 import { OpenToolCall, type RequestCapabilities } from "./open-call.ts";
 import { type CreatedTask, startTask } from "./start-task.ts";
 import {
@@ -33,7 +34,6 @@ import {
 } from "./task-runs.ts";
 import { toArguments } from "./tool-arguments.ts";
 import { toCallToolResult } from "./tool-result.ts";
-import type { WaitingCalls, WaitingRequestState } from "./waiting-calls.ts";
 
 /** The part of a Glovebox that the MCP server uses. */
 export type McpHost = Pick<Glovebox, "execute" | "router"> & {
@@ -58,11 +58,11 @@ export interface ToolPageRequest {
 export type McpCallContext = Omit<CallContext, "tenantId" | "signal" | "onLog" | "onProgress" | "client">;
 
 /** The connection or request that a call arrives on. */
-export interface CallDependencies {
+export interface ServerCallDependencies {
   readonly host: McpHost;
   readonly caller: McpCaller;
   /** The waiting calls of all requests to the same endpoint. */
-  readonly waiting: WaitingCalls;
+  readonly waiting: CallsAwaitingInput;
   readonly server: Server;
   readonly context: McpCallContext | undefined;
   /** Durable runs that serve as tasks; undefined if calls cannot become tasks. */
@@ -107,7 +107,7 @@ function toListeners(currentRequest: () => ServerContext): Pick<CallContext, "on
 const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 function startCall(
-  { host, caller, server, context, runs }: CallDependencies,
+  { host, caller, server, context, runs }: ServerCallDependencies,
   definition: ToolDefinition | undefined,
   { name: toolName, arguments: args = {} }: ToolParams,
   ctx: ServerContext,
@@ -161,7 +161,7 @@ function toFailedResult(toolName: string, thrown: unknown): ToolResult {
 }
 
 /** Returns the response that says that a call has become a task. */
-async function toCreatedTask(dependencies: CallDependencies, { taskId }: CreatedTask): Promise<CallToolResult> {
+async function toCreatedTask(dependencies: ServerCallDependencies, { taskId }: CreatedTask): Promise<CallToolResult> {
   const run = await dependencies.runs?.get(taskId, taskOwnerOf(dependencies.host, dependencies.caller));
   if (run === undefined) throw new Error("The run of a task is not there");
   return { resultType: "task", ...toTask(run) } as unknown as CallToolResult;
@@ -169,7 +169,7 @@ async function toCreatedTask(dependencies: CallDependencies, { taskId }: Created
 
 /** Returns the waiting call that this request resumes, with the request's answers; undefined for a request that starts a call. */
 function resumeCall(
-  { caller, waiting }: CallDependencies,
+  { caller, waiting }: ServerCallDependencies,
   toolName: string,
   { mcpReq }: ServerContext,
 ): OpenToolCall | undefined {
@@ -210,7 +210,7 @@ function throwIfProtocolError(
  * @throws {ProtocolError} as a rejection, for an unknown tool, an invalid `requestState`, or a missing capability of the client
  */
 export async function callServerTool(
-  dependencies: CallDependencies,
+  dependencies: ServerCallDependencies,
   params: ToolParams,
   ctx: ServerContext,
 ): Promise<CallToolResult | InputRequiredResult> {

@@ -9,6 +9,7 @@ import { createAdmission } from "./admission.ts";
 import { createAuthenticator } from "./authentication.ts";
 import type { McpHost } from "./call-tool.ts";
 import { type McpCaller, ownerOf } from "./caller.ts";
+import { CallsAwaitingInput } from "./calls-awaiting-input.ts";
 import { createGuards } from "./guards.ts";
 import { createQuotas } from "./http-limits.ts";
 import { HttpSessions } from "./http-sessions.ts";
@@ -19,7 +20,6 @@ import { checkHost, checkTenantOf, type McpHandlerOptions, parseChanged, parseHa
 import { reject, rejectUnavailable } from "./rejection.ts";
 import { rejectTaskSubscription } from "./task-subscriptions.ts";
 import { TenantEvents, watchTools } from "./tool-changes.ts";
-import { WaitingCalls } from "./waiting-calls.ts";
 
 /** Result of {@link createMcpHandler}. Disposing it has the effect of `close()`. */
 export interface McpHandler extends AsyncDisposable {
@@ -103,7 +103,7 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
     if (caller === undefined) throw new Error("The request has no caller");
     return caller;
   };
-  const waiting = new WaitingCalls(({ mcpReq, http }) => `${mcpReq.method}\0${ownerOf(callerOf(http?.req))}`);
+  const waiting = new CallsAwaitingInput(({ mcpReq, http }) => `${mcpReq.method}\0${ownerOf(callerOf(http?.req))}`);
   const create = (caller: McpCaller) => createServer(host, caller, waiting, { ...parsed, onError });
   const sessions = new HttpSessions(create, { ...sessionOptions, onError });
   const events = new TenantEvents();

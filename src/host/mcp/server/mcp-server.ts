@@ -7,11 +7,11 @@ import { Runs } from "../../runs/runs.ts";
 import { notifySafely, runCallback } from "../../util/host-callback.ts";
 import { callServerTool, type McpCallContext, type McpHost } from "./call-tool.ts";
 import type { McpCaller } from "./caller.ts";
+import type { CallsAwaitingInput } from "./calls-awaiting-input.ts";
 import { addTaskMethods } from "./task-methods.ts";
 import { type McpTaskRuns, TASKS_EXTENSION, toTaskRuns } from "./task-runs.ts";
 import { toInputSchema } from "./tool-arguments.ts";
 import { listToolPage } from "./tool-list.ts";
-import type { WaitingCalls } from "./waiting-calls.ts";
 
 /** Name, instructions and additional content of an MCP server. */
 export interface McpServerOptions {
@@ -59,7 +59,7 @@ const ListParamsSchema = z.looseObject({ cursor: z.string().optional() });
 export async function createServer(
   host: McpHost,
   caller: McpCaller,
-  waiting: WaitingCalls,
+  waiting: CallsAwaitingInput,
   options: CreateServerOptions,
 ): Promise<McpServer> {
   const {

@@ -39,9 +39,9 @@ interface PendingRequest {
 type Responses = Readonly<Record<string, unknown>>;
 
 /** What a call becomes: a result, or a task. */
-export type CallOutcome = ToolResult | CreatedTask;
+export type ServerCallOutcome = ToolResult | CreatedTask;
 
-export type Round = { readonly result: CallOutcome } | { readonly inputRequests: InputRequests };
+export type Round = { readonly result: ServerCallOutcome } | { readonly inputRequests: InputRequests };
 
 /**
  * Returns the signals that abort when a request is cancelled or its client disconnects. For requests in a session the SDK does not report a
@@ -58,7 +58,7 @@ const DEBOUNCE_MS = 5;
 export class OpenToolCall {
   readonly #pending = new Map<string, PendingRequest>();
   readonly #controller = new AbortController();
-  readonly #result: Promise<CallOutcome>;
+  readonly #result: Promise<ServerCallOutcome>;
   #requestCount = 0;
   #onRequest: (() => void) | undefined;
   #currentRequest: ServerContext;
@@ -74,7 +74,7 @@ export class OpenToolCall {
     currentRequest: ServerContext,
     capabilities: RequestCapabilities,
     earlyResponses: Responses,
-    run: (client: CallClient, signal: AbortSignal, currentRequest: () => ServerContext) => Promise<CallOutcome>,
+    run: (client: CallClient, signal: AbortSignal, currentRequest: () => ServerContext) => Promise<ServerCallOutcome>,
   ) {
     this.#currentRequest = currentRequest;
     this.#earlyResponses = earlyResponses;

@@ -4,11 +4,11 @@ import type { McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { notifySafely } from "../../util/host-callback.ts";
 import type { McpHost } from "./call-tool.ts";
+import { CallsAwaitingInput } from "./calls-awaiting-input.ts";
 import { createServer } from "./mcp-server.ts";
 import { checkHost, type McpStdioOptions, parseStdioOptions } from "./options.ts";
 import { rejectTaskSubscription } from "./task-subscriptions.ts";
 import { notifyToolsChanged, watchTools } from "./tool-changes.ts";
-import { WaitingCalls } from "./waiting-calls.ts";
 
 /** Result of {@link serveMcpStdio}. Disposing it has the effect of `close()`. */
 export interface StdioServer extends AsyncDisposable {
@@ -60,7 +60,7 @@ export function serveMcpStdio(host: McpHost, options: McpStdioOptions = {}): Std
   const { stdin = process.stdin, stdout = process.stdout } = parsed;
   const tenantId = host.router.tenancy.tenantOf(parsed.tenantId);
   const onError = (error: unknown): void => notifySafely(parsed.onError, error);
-  const waiting = new WaitingCalls(({ mcpReq }) => mcpReq.method);
+  const waiting = new CallsAwaitingInput(({ mcpReq }) => mcpReq.method);
   const closed = Promise.withResolvers<void>();
   const transport = new ClosingTransport(stdin, stdout);
   // The SDK may create a server for `server/discover` and another one for the connection.

@@ -22,7 +22,7 @@ export interface CircuitOptions {
 const STALE_MS = 600_000;
 
 /** Permission to call the source. The outcome counts only if the circuit has not changed its state meanwhile. */
-export interface Admission {
+export interface CircuitAdmission {
   readonly isProbe: boolean;
   readonly epoch: number;
 }
@@ -80,7 +80,7 @@ export class Circuit {
   }
 
   /** Returns permission to call the source, or the least time in ms to wait. With permission, call `record` once with the outcome. */
-  admit(now: number): Admission | { readonly retryAfterMs: number } {
+  admit(now: number): CircuitAdmission | { readonly retryAfterMs: number } {
     if (this.#state === "closed") return { isProbe: false, epoch: this.#epoch };
     if (this.#state === "open" && now >= this.#opensUntil) {
       this.#enter("half-open", now);
@@ -91,7 +91,7 @@ export class Circuit {
     return { retryAfterMs: this.#state === "open" ? Math.ceil(this.#opensUntil - now) : this.#options.openMs };
   }
 
-  record({ epoch, isProbe }: Admission, evidence: CircuitEvidence, now: number): void {
+  record({ epoch, isProbe }: CircuitAdmission, evidence: CircuitEvidence, now: number): void {
     if (epoch !== this.#epoch) return;
     if (evidence.is === "up") {
       this.#failures = 0;

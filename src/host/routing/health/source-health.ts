@@ -4,9 +4,15 @@ import * as z from "zod";
 import { type ErrorCode, unavailable } from "../../../sandbox/contract/errors.ts";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import type { Execution } from "../../executors/execution.ts";
-import type { Executor } from "../../executors/executor.ts";
+import type { ToolExecutor } from "../../executors/executor.ts";
 import { notifySafely } from "../../util/host-callback.ts";
-import { type Admission, Circuit, type CircuitEvidence, type CircuitOptions, type CircuitState } from "./circuit.ts";
+import {
+  Circuit,
+  type CircuitAdmission,
+  type CircuitEvidence,
+  type CircuitOptions,
+  type CircuitState,
+} from "./circuit.ts";
 
 /** When the circuit breaker of a source that keeps failing opens. `false` turns circuit breakers off. */
 export type HealthOptions =
@@ -33,7 +39,7 @@ export const HealthSchema = z.union([
 export interface SourceHealth {
   /** `host:lookUp`, `sandbox:add`, or the id of a tool provider. */
   readonly sourceId: string;
-  readonly source: Executor["source"];
+  readonly source: ToolExecutor["source"];
   /** The tenant that the source fails for. Absent in the entry of a healthy source. */
   readonly tenantId?: string;
   readonly state: CircuitState;
@@ -62,11 +68,11 @@ export interface CircuitChange {
 }
 
 /** The fields of an executor that identify its source. */
-type Source = Pick<Executor, "source" | "sourceId">;
+type Source = Pick<ToolExecutor, "source" | "sourceId">;
 
 interface Entry {
   readonly sourceId: string;
-  readonly source: Executor["source"];
+  readonly source: ToolExecutor["source"];
   readonly tenantId: string;
   readonly circuit: Circuit;
   /** Cause and time of the last failure. */
@@ -126,7 +132,7 @@ export class SourceHealthRegistry {
    * Called before a call of a source's tool. Returns undefined for a healthy source.
    * @throws {ToolError} TOOL_UNAVAILABLE, with `retryAfterMs` and the source's id, while the circuit is open
    */
-  admit({ source, sourceId }: Source, tenantId: string): Admission | undefined {
+  admit({ source, sourceId }: Source, tenantId: string): CircuitAdmission | undefined {
     if (this.#entries.size === 0 || sourceId === undefined) return undefined;
     const entry = this.#entries.get(keyOf(sourceId, tenantId));
     if (entry === undefined) return undefined;
@@ -144,7 +150,12 @@ export class SourceHealthRegistry {
   }
 
   /** Records the outcome of a call that `admit` let through. */
-  record({ source, sourceId }: Source, tenantId: string, admission: Admission | undefined, end: Execution): void {
+  record(
+    { source, sourceId }: Source,
+    tenantId: string,
+    admission: CircuitAdmission | undefined,
+    end: Execution,
+  ): void {
     const options = this.#options;
     if (options === undefined || sourceId === undefined) return;
     const evidence = evidenceOf(end);

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import type { Clock } from "../../database/database-clock.ts";
+import type { WallClock } from "../../database/database-clock.ts";
 import type { MasterKey } from "../../secrets/master-key.ts";
 import { ExchangeKeys, RANDOM_BYTES } from "./exchange-keys.ts";
 import { FrameOpener, FrameSealer, PeerFrameReader, PeerProtocolError } from "./frames.ts";
@@ -38,7 +38,7 @@ export class PeerUnreachable extends Error {
 
 export interface PeerClientDependencies {
   readonly masterKey: Pick<MasterKey, "derivePeerKey">;
-  readonly clock: Clock;
+  readonly clock: WallClock;
   /** Id of this replica. */
   readonly replicaId: string;
 }

@@ -2,7 +2,7 @@
 // does not exist, after at most a kilobyte of it was read.
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Clock } from "../../database/database-clock.ts";
+import type { WallClock } from "../../database/database-clock.ts";
 import type { MasterKey } from "../../secrets/master-key.ts";
 import { ExchangeKeys, RANDOM_BYTES } from "./exchange-keys.ts";
 import { FrameOpener, FrameSealer, PeerFrameReader, PeerProtocolError } from "./frames.ts";
@@ -49,7 +49,7 @@ export interface ReceivedCall {
 
 export interface PeerServerDependencies {
   readonly masterKey: Pick<MasterKey, "derivePeerKey">;
-  readonly clock: Clock;
+  readonly clock: WallClock;
   /** Id of this replica. */
   readonly replicaId: string;
   /** Returns whether this replica runs further calls. */

@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
-  type Admission,
   Circuit,
+  type CircuitAdmission,
   type CircuitEvidence,
   type CircuitOptions,
 } from "../../../../src/host/routing/health/circuit.ts";
@@ -13,7 +13,7 @@ const DOWN: CircuitEvidence = { is: "down", code: "TOOL_TIMEOUT" };
 const UP: CircuitEvidence = { is: "up" };
 const UNKNOWN: CircuitEvidence = { is: "unknown" };
 
-function admitted(circuit: Circuit, now: number): Admission {
+function admitted(circuit: Circuit, now: number): CircuitAdmission {
   const admission = circuit.admit(now);
   if ("epoch" in admission) return admission;
   throw new Error(`Expected leave to ask, got retryAfterMs ${admission.retryAfterMs}`);
@@ -108,7 +108,7 @@ describe("Circuit", () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
         const circuit = new Circuit(OPTIONS, 0);
-        const running: Admission[] = [];
+        const running: CircuitAdmission[] = [];
         let now = 0;
         for (const one of steps) {
           const before = { state: circuit.state, nextProbeAt: circuit.nextProbeAt };

@@ -27,7 +27,7 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
-export class WaitingCalls implements Disposable {
+export class CallsAwaitingInput implements Disposable {
   readonly #waiting = new Map<string, Waiting>();
   readonly codec: RequestStateCodec<WaitingRequestState>;
 

@@ -15,7 +15,7 @@ interface MessageRow {
   readonly body: string;
 }
 
-export class MessageReader {
+export class ReplicaMessageReader {
   readonly #db: Db;
   /** Largest number that was read. */
   #last: number;
@@ -28,10 +28,10 @@ export class MessageReader {
   }
 
   /** Returns a reader of the messages that are sent from now on. */
-  static async open(db: Db): Promise<MessageReader> {
+  static async open(db: Db): Promise<ReplicaMessageReader> {
     const { rows } = await sql<{ last: number }>`
       select case when is_called then last_value else 0 end as last from replica_messages_id_seq`.execute(db);
-    return new MessageReader(db, Number(rows[0]?.last ?? 0));
+    return new ReplicaMessageReader(db, Number(rows[0]?.last ?? 0));
   }
 
   /** Returns the messages that have arrived, in order, without those that are not valid. */

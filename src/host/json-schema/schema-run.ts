@@ -31,7 +31,7 @@ export interface SchemaRunOptions {
   readonly guarded: boolean;
 }
 
-export class Run {
+export class SchemaRun {
   /** If false, the validation stops at the first failure. If true, it continues and reports each issue. */
   collecting = false;
   /** True when the list of issues is full. Every check may then end early. */

@@ -65,7 +65,7 @@ export interface PlacementSources {
   readonly onWaitEnd: () => void;
 }
 
-export class Placement implements Disposable {
+export class JobPlacement implements Disposable {
   readonly #room: CallRoom;
   readonly #manager: WorkerManager;
   readonly #quarantine: CrashQuarantine;

@@ -78,7 +78,7 @@ function mayRepeat(result: ToolResult): boolean {
   return status === 429 || status === 503;
 }
 
-export class CallRunner {
+export class JournaledCallRunner {
   readonly #dependencies: JournaledCallRunnerDependencies;
   readonly journal: CallJournal;
   readonly live = new LiveCalls();

@@ -1,8 +1,8 @@
-// Tests Placement: which process of its owner a short or a long call gets.
+// Tests JobPlacement: which process of its owner a short or a long call gets.
 import { describe, expect, onTestFinished, test } from "vitest";
 import { LinkedList } from "../../../src/host/util/linked-list.ts";
 import { CrashQuarantine } from "../../../src/host/workers/health/crash-quarantine.ts";
-import { Placement } from "../../../src/host/workers/placement.ts";
+import { JobPlacement } from "../../../src/host/workers/job-placement.ts";
 import { type Job, PlacedJob } from "../../../src/host/workers/pool-job.ts";
 import type { Pace } from "../../../src/host/workers/scheduling/tool-pace.ts";
 import type { WorkerManager } from "../../../src/host/workers/worker-manager.ts";
@@ -58,7 +58,7 @@ function openPlacement({ own, spare, isPastShare = false }: Situation): (pace: P
     placed.set(worker, jobs);
   }
   const sources = { manager, quarantine: new CrashQuarantine(), placed, onWaitEnd() {} };
-  const placement = new Placement({ callsPerWorker: 8, nestedPerWorker: 0 }, sources);
+  const placement = new JobPlacement({ callsPerWorker: 8, nestedPerWorker: 0 }, sources);
   onTestFinished(() => placement[Symbol.dispose]());
   return (pace) => placement.workerFor(placedJob(pace), false, 1);
 }
