@@ -181,7 +181,7 @@ export type { SessionInfo } from "./sessions/session-state.ts";
 export type { TenantCacheOptions } from "./tenants/policy-cache.ts";
 export type { PeriodQuotas, QuotaOptions, RateLimitOptions } from "./tenants/quotas/quota-options.ts";
 export type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "./tenants/quotas/quota-store.ts";
-export type { TenancyMode, TenantReach, ToolOwner } from "./tenants/tenancy.ts";
+export type { TenancyMode, TenantFilter, ToolOwner } from "./tenants/tenancy.ts";
 export type { SuspendOptions, TenantDeletion } from "./tenants/tenant-lifecycle.ts";
 export { checkTenantOptions, type TenantLookup, type TenantOptions, type Tenants } from "./tenants/tenant-policies.ts";
 export { type HardeningReport, LAYERS, type Layer, type LayerState } from "./workers/hardening/layers.ts";

@@ -146,7 +146,7 @@ export class ScriptMap {
   }
 
   /** Length of the text in UTF-16 code units. */
-  get units(): number {
+  get length(): number {
     return this.#json.length;
   }
 

@@ -65,7 +65,7 @@ export interface AgentLoopOptions {
 }
 
 interface StartOptions {
-  /** The conversation so far. Unanswered calls in it are not run; each receives an answer as in `mendConversation`. */
+  /** The conversation so far. Unanswered calls in it are not run; each receives an answer as in `repairConversation`. */
   readonly messages: readonly Message[];
   readonly state?: undefined;
 }

@@ -120,23 +120,23 @@ function withoutRepeats(message: Message): Message {
  * Returns the same array if there are no problems.
  * @throws {ToolError} PARAM_INVALID for a value that is not an array of messages
  */
-export function mendConversation(messages: readonly Message[]): readonly Message[] {
+export function repairConversation(messages: readonly Message[]): readonly Message[] {
   return mend(parseMessages(messages, "messages"));
 }
 
 /** Mends parsed messages. */
 export function mend(messages: readonly Message[]): readonly Message[] {
   if (findProblems(messages).length === 0) return messages;
-  const mended: Message[] = [];
+  const repaired: Message[] = [];
   for (const { message, answers } of exchangesOf(messages)) {
     if (message.role === "tool") continue;
     const kept = withoutRepeats(message);
-    mended.push(kept);
+    repaired.push(kept);
     for (const call of callsOf(kept)) {
-      mended.push(answers.find(({ callId }) => callId === call.id) ?? failedAnswer(call, unanswered()));
+      repaired.push(answers.find(({ callId }) => callId === call.id) ?? failedAnswer(call, unanswered()));
     }
   }
-  return mended;
+  return repaired;
 }
 
 /**

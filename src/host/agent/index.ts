@@ -16,7 +16,7 @@ export { AgentLoop } from "./agent-loop.ts";
 export type { AgentLoopOptions, AgentRunOptions } from "./agent-options.ts";
 export type { AgentState, PendingApproval } from "./agent-state.ts";
 export type { AgentRouter } from "./call-tool.ts";
-export { type ConversationProblem, checkConversation, mendConversation, trimConversation } from "./conversation.ts";
+export { type ConversationProblem, checkConversation, repairConversation, trimConversation } from "./conversation.ts";
 export {
   createFileIdempotencyStore,
   createMemoryIdempotencyStore,

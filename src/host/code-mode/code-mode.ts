@@ -5,7 +5,7 @@ import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { describeKind } from "../../sandbox/contract/plain-object.ts";
 import type { CallContext, ToolCall, ToolResult } from "../contract/tool-call.ts";
 import type { HostFunction } from "../executors/host-function.ts";
-import { Glovebox, type SideList } from "../glovebox/glovebox.ts";
+import { Glovebox, type SecondaryToolList } from "../glovebox/glovebox.ts";
 import { matchesName } from "../routing/name-wildcard.ts";
 import { toRegisteredTool } from "../routing/registered-tool.ts";
 import { checkString, type TenantScope } from "../routing/tenant-scope.ts";
@@ -76,7 +76,7 @@ export class CodeMode implements AsyncDisposable {
   readonly runStores: RunStores;
   readonly #host: ToolRouter;
   readonly #options: ParsedCodeModeOptions;
-  readonly #list: SideList;
+  readonly #list: SecondaryToolList;
   readonly #gate: ApprovalGate | undefined;
   readonly #ownChecker: TypeChecker | undefined;
   #runs: CodeRuns | undefined;
@@ -105,7 +105,7 @@ export class CodeMode implements AsyncDisposable {
     this.#gate = rule === undefined ? undefined : new ApprovalGate({ rule, onApproval });
     // Checks its options before anything is opened, and uses the router only when a run starts.
     if (options.runs !== undefined) this.#runs = new CodeRuns(this, options.runs, glovebox.router.tenancy);
-    this.#list = glovebox.openSideList((tenantId) => {
+    this.#list = glovebox.openSecondaryToolList((tenantId) => {
       this.#gate?.deleteTenant(tenantId);
       this.#latest = undefined;
       this.#search = new CodeToolSearch();

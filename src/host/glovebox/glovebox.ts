@@ -42,7 +42,7 @@ import { compileSchemas } from "../routing/registered-tool.ts";
 import {
   checkString,
   parseSessionScope,
-  parseTenantReach,
+  parseTenantFilter,
   parseTenantScope,
   parseToolOwner,
   type SessionScope,
@@ -57,7 +57,7 @@ import type { Session } from "../sessions/session.ts";
 import type { ParsedSessionOptions, SessionOptions } from "../sessions/session-options.ts";
 import type { SessionInfo } from "../sessions/session-state.ts";
 import { Sessions } from "../sessions/sessions.ts";
-import type { TenantReach, ToolOwner } from "../tenants/tenancy.ts";
+import type { TenantFilter, ToolOwner } from "../tenants/tenancy.ts";
 import { checkExportable, tenantLines } from "../tenants/tenant-export.ts";
 import { type SuspendOptions, type TenantDeletion, TenantLifecycle } from "../tenants/tenant-lifecycle.ts";
 import { TenantWork, type WorkHandle } from "../tenants/tenant-work.ts";
@@ -107,7 +107,7 @@ export interface ToolInspection {
 }
 
 /** A list of tools next to the Glovebox's own, and the parts that run them. @internal */
-export interface SideList {
+export interface SecondaryToolList {
   readonly router: ToolRouter;
   readonly pool: CallPool;
   readonly bundler: Bundler;
@@ -158,7 +158,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #sessionRouter: ToolRouter;
   readonly #openRouter: () => ToolRouter;
   /** Routers of code modes, each with a function that drops what its list keeps of a tenant. */
-  readonly #sideLists = new Map<ToolRouter, (tenantId: string) => void>();
+  readonly #secondaryToolLists = new Map<ToolRouter, (tenantId: string) => void>();
   readonly #ownStore: KvStore | undefined;
   readonly #store: KvStore;
   readonly #lifecycle: TenantLifecycle;
@@ -259,7 +259,7 @@ export class Glovebox implements AsyncDisposable {
       },
       ...{ mcp: this.mcp, pool: this.#pool, cache: dependencies.cache, bundler: this.#bundler },
       ...{ store: this.#store, work: this.#work, kvPending: this.#kvPending, runStores: this.runStores },
-      ...{ closing: this.#closingSignal.signal, sideLists: this.#sideLists },
+      ...{ closing: this.#closingSignal.signal, secondaryToolLists: this.#secondaryToolLists },
       placement: dependencies.config.placement,
       ownerOf: (tenantId) => this.#environments.ownerOf(tenantId),
       isOwnGlobal: (tool) => this.#registrar.isOwnGlobal(tool),
@@ -310,7 +310,7 @@ export class Glovebox implements AsyncDisposable {
    * @param options with `tenancy: "multi"`: `{ tenantId }`, or `{ scope: "all" }` for all tenants
    * @throws {ToolError} PARAM_INVALID for other options
    */
-  health(options?: TenantReach): readonly SourceHealth[] {
+  health(options?: TenantFilter): readonly SourceHealth[] {
     return this.router.health(options);
   }
 
@@ -587,8 +587,8 @@ export class Glovebox implements AsyncDisposable {
    * @param options with `tenancy: "multi"`: `{ tenantId }`, or `{ scope: "all" }` for those of all tenants
    * @throws {ToolError} PARAM_INVALID for other options
    */
-  listSessions(options?: TenantReach): readonly SessionInfo[] {
-    return this.#sessions.list(this.router.tenancy.reachOf(parseTenantReach(options)));
+  listSessions(options?: TenantFilter): readonly SessionInfo[] {
+    return this.#sessions.list(this.router.tenancy.filterOf(parseTenantFilter(options)));
   }
 
   /**
@@ -627,16 +627,16 @@ export class Glovebox implements AsyncDisposable {
    * @param onTenantDeleted drops what the list keeps of a tenant
    * @internal
    */
-  openSideList(onTenantDeleted: (tenantId: string) => void): SideList {
+  openSecondaryToolList(onTenantDeleted: (tenantId: string) => void): SecondaryToolList {
     this.#throwIfClosed();
     const router = this.#openRouter();
-    this.#sideLists.set(router, onTenantDeleted);
+    this.#secondaryToolLists.set(router, onTenantDeleted);
     return {
       ...{ router, pool: this.#pool, bundler: this.#bundler, python: this.#python },
       ...{ environments: this.#environments, store: this.#store, kvPending: this.#kvPending },
       close: async () => {
         await router[Symbol.asyncDispose]();
-        this.#sideLists.delete(router);
+        this.#secondaryToolLists.delete(router);
       },
     };
   }
@@ -654,11 +654,11 @@ export class Glovebox implements AsyncDisposable {
    * sessions, nested calls, calls of a batch that wait for a slot, and streams that have begun.
    * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }` or `{ scope: "all" }`
    */
-  listCalls(options?: TenantReach): readonly CallInfo[] {
+  listCalls(options?: TenantFilter): readonly CallInfo[] {
     const toolCalls = this.router.listCalls(options);
-    const tenantId = this.router.tenancy.reachOf(options ?? {});
+    const tenantId = this.router.tenancy.filterOf(options ?? {});
     const sessionCalls = this.#sessionRouter.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId });
-    const sideCalls = [...this.#sideLists.keys()].flatMap((router) => router.listCalls(options));
+    const sideCalls = [...this.#secondaryToolLists.keys()].flatMap((router) => router.listCalls(options));
     const all = [...toolCalls, ...sessionCalls, ...sideCalls];
     return all.sort((a, b) => a.startedAt - b.startedAt);
   }
@@ -673,7 +673,9 @@ export class Glovebox implements AsyncDisposable {
     const isToolCall = this.router.cancelCall(id, options);
     const tenantId = this.router.tenancy.tenantOf(options?.tenantId);
     const isSessionCall = this.#sessionRouter.cancelCall(id, { tenantId });
-    const isSideCall = [...this.#sideLists.keys()].map((router) => router.cancelCall(id, options)).includes(true);
+    const isSideCall = [...this.#secondaryToolLists.keys()]
+      .map((router) => router.cancelCall(id, options))
+      .includes(true);
     return isToolCall || isSessionCall || isSideCall;
   }
 
@@ -702,7 +704,7 @@ export class Glovebox implements AsyncDisposable {
     return deferFailure(async () => {
       const { drainMs } = parseCloseOptions(options);
       this.#closed = true;
-      const routers = [this.router, this.#sessionRouter, ...this.#sideLists.keys()];
+      const routers = [this.router, this.#sessionRouter, ...this.#secondaryToolLists.keys()];
       if (drainMs > 0) await Promise.all(routers.map((router) => router.drain(drainMs)));
       this.#closingSignal.abort();
       this.#closing ??= this.#closeParts();
@@ -721,7 +723,7 @@ export class Glovebox implements AsyncDisposable {
           withinMs: CALLS_CLOSE_MS,
           parts: [
             { name: "the running calls", close: dispose(this.router), forceClose: () => this.router.forceClose() },
-            ...[...this.#sideLists.keys()].map((router) => ({
+            ...[...this.#secondaryToolLists.keys()].map((router) => ({
               name: "the runs of code",
               close: dispose(router),
               forceClose: () => router.forceClose(),

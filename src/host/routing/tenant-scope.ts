@@ -3,7 +3,7 @@ import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import type { TenantReach, ToolOwner } from "../tenants/tenancy.ts";
+import type { TenantFilter, ToolOwner } from "../tenants/tenancy.ts";
 
 export const TenantIdSchema: z.ZodString = z.string().min(1).max(1_024);
 
@@ -28,7 +28,7 @@ export const ownerFields = {
 const TenantScopeSchema = strictObject({ tenantId: TenantIdSchema.optional() });
 const SessionScopeSchema = strictObject({ tenantId: TenantIdSchema.optional(), toolName: z.string().optional() });
 const ToolOwnerSchema = strictObject(ownerFields);
-const TenantReachSchema = strictObject({
+const TenantFilterSchema = strictObject({
   tenantId: TenantIdSchema.optional(),
   scope: z.literal("all", 'Expected "all", or no scope and a tenantId').optional(),
 });
@@ -52,8 +52,8 @@ export function parseToolOwner(options: unknown = {}): ToolOwner {
  * @param what names the options in the message
  * @throws {ToolError} PARAM_INVALID for anything but a plain object with `tenantId` or `scope: "all"`
  */
-export function parseTenantReach(options: unknown = {}, what = "options"): TenantReach {
-  return parseOptions(TenantReachSchema, options, what);
+export function parseTenantFilter(options: unknown = {}, what = "options"): TenantFilter {
+  return parseOptions(TenantFilterSchema, options, what);
 }
 
 /** @throws {ToolError} PARAM_INVALID for anything but a string of 1 to 1,024 characters */

@@ -19,7 +19,7 @@ import type { NamedContext } from "../pipeline/read-context.ts";
 import { digestOfTool, isSameDefinition } from "../pipeline/tool-digest.ts";
 import { MemoryQuotaStore } from "../tenants/quotas/memory-quota-store.ts";
 import { TenantQuotas } from "../tenants/quotas/tenant-quotas.ts";
-import { Tenancy, type TenantReach } from "../tenants/tenancy.ts";
+import { Tenancy, type TenantFilter } from "../tenants/tenancy.ts";
 import { TenantPolicies, type TenantPolicy } from "../tenants/tenant-policies.ts";
 import { TenantStates } from "../tenants/tenant-states.ts";
 import { deferFailure } from "../util/defer-failure.ts";
@@ -44,7 +44,7 @@ import {
 } from "./registration.ts";
 import { checkTool, type RegisteredTool } from "./registry.ts";
 import { checkSource, parseRouterOptions, type ToolRouterOptions } from "./router-options.ts";
-import { checkString, parseTenantId, parseTenantReach, parseTenantScope, type TenantScope } from "./tenant-scope.ts";
+import { checkString, parseTenantFilter, parseTenantId, parseTenantScope, type TenantScope } from "./tenant-scope.ts";
 import { ToolGate } from "./tool-gate.ts";
 import { AddedToolProvider, type SourceTransport } from "./tool-source.ts";
 
@@ -266,8 +266,8 @@ export class ToolRouter implements AsyncDisposable {
    * The list includes nested calls, calls of a batch that wait for a slot, and streams that have started.
    * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }` or `{ scope: "all" }`
    */
-  listCalls(options?: TenantReach): readonly CallInfo[] {
-    const tenantId = this.tenancy.reachOf(parseTenantReach(options));
+  listCalls(options?: TenantFilter): readonly CallInfo[] {
+    const tenantId = this.tenancy.filterOf(parseTenantFilter(options));
     return this.calls.of(tenantId).map((call) => call.toInfo(this.#clocks.leftMsOf(call)));
   }
 
@@ -306,8 +306,8 @@ export class ToolRouter implements AsyncDisposable {
    * @param options with `tenancy: "multi"`: `{ tenantId }`, or `{ scope: "all" }` for all tenants
    * @throws {ToolError} PARAM_INVALID for other options
    */
-  health(options?: TenantReach): readonly SourceHealth[] {
-    const tenantId = this.tenancy.reachOf(parseTenantReach(options));
+  health(options?: TenantFilter): readonly SourceHealth[] {
+    const tenantId = this.tenancy.filterOf(parseTenantFilter(options));
     const executors = this.registry.list(tenantId).map(({ executor }) => executor);
     return this.#health.list([...executors, ...this.#discoveries.listFor(tenantId)], tenantId);
   }

@@ -14,8 +14,8 @@ export class CellScripts {
   add(fileName: string, sourceMapJson: string): void {
     const added = new ScriptMap(sourceMapJson);
     this.#maps.set(fileName, added);
-    this.#length += added.units;
-    for (const [oldest, { units }] of this.#maps) {
+    this.#length += added.length;
+    for (const [oldest, { length: units }] of this.#maps) {
       if (this.#length <= MAX_LENGTH || oldest === fileName) return;
       this.#maps.delete(oldest);
       this.#length -= units;

@@ -16,7 +16,7 @@ export interface ToolOwner {
 }
 
 /** The tenants that an overview covers: one tenant, or all tenants with `scope: "all"`. */
-export interface TenantReach {
+export interface TenantFilter {
   readonly tenantId?: string | undefined;
   readonly scope?: "all" | undefined;
 }
@@ -54,7 +54,7 @@ export class Tenancy {
    * Returns the tenant that an overview covers; undefined for all tenants.
    * @throws {ToolError} PARAM_INVALID as {@link tenantOf}; also if both `tenantId` and `scope` are given
    */
-  reachOf({ tenantId, scope }: TenantReach, where = "options"): string | undefined {
+  filterOf({ tenantId, scope }: TenantFilter, where = "options"): string | undefined {
     return this.#oneOf(tenantId, scope, where, 'pass the tenant, or scope: "all" for all tenants');
   }
 

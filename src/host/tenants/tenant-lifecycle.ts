@@ -65,7 +65,7 @@ export interface TenantLifecycleDependencies {
   readonly router: ToolRouter;
   readonly sessionRouter: ToolRouter;
   /** Routers of other lists of tools, such as those of code modes, each with a function that drops what its list keeps of a tenant. */
-  readonly sideLists: ReadonlyMap<ToolRouter, (tenantId: string) => void>;
+  readonly secondaryToolLists: ReadonlyMap<ToolRouter, (tenantId: string) => void>;
   readonly invoker: ToolInvoker;
   readonly sessions: Sessions;
   readonly mcp: McpManager;
@@ -154,7 +154,7 @@ export class TenantLifecycle {
       if (router.registry.remove(definition.name, owner)) executor.retire?.();
     }
     router.tenants.invalidate(tenantId);
-    for (const drop of this.#dependencies.sideLists.values()) drop(tenantId);
+    for (const drop of this.#dependencies.secondaryToolLists.values()) drop(tenantId);
     const healthRecords = router.forgetHealth(tenantId) + sessionRouter.forgetHealth(tenantId);
     const workers = pool.endOwner(this.#dependencies.ownerOf(tenantId), placement === "shared");
     pool.deleteTenant?.(tenantId);
@@ -176,10 +176,10 @@ export class TenantLifecycle {
   }
 
   async #endCalls(tenantId: string, how: "suspended" | "deleted"): Promise<number> {
-    const { router, sessionRouter, sideLists } = this.#dependencies;
+    const { router, sessionRouter, secondaryToolLists } = this.#dependencies;
     const message = `The call was cancelled because its tenant was ${how}`;
     const reason = new ToolError("CANCELLED", message, { details: { reason: `tenant_${how}` } });
-    const routers = [router, sessionRouter, ...sideLists.keys()];
+    const routers = [router, sessionRouter, ...secondaryToolLists.keys()];
     const ended = await Promise.all(routers.map((one) => one.endCalls(tenantId, reason)));
     return ended.reduce((sum, count) => sum + count, 0);
   }

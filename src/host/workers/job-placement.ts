@@ -108,7 +108,7 @@ export class JobPlacement implements Disposable {
     const candidates = isKeptFree ? unproven : own;
     const home = homeOfShortCalls(own);
     let best = this.#leastLoaded(candidates, { pace, usesParentSlot, isAlone, unproven, home });
-    const isBusyBriefly = best === undefined && candidates.some((worker) => worker.isInside);
+    const isBusyBriefly = best === undefined && candidates.some((worker) => worker.runsOnMainThread);
     if (isBusyBriefly && performance.now() - queuedAt < OWN_PROCESS_WAIT_MS) {
       if (waiting >= crowdOf(job)) {
         setBounded(this.#crowdedUntil, job.owner, performance.now() + CROWDED_MS, MAX_OWNERS);
@@ -171,9 +171,9 @@ export class JobPlacement implements Disposable {
     let best: WorkerProcess | undefined;
     let bestScore = Number.POSITIVE_INFINITY;
     for (const worker of candidates) {
-      if (worker.isInside) continue;
+      if (worker.runsOnMainThread) continue;
       const window = usesParentSlot ? callsPerWorker + nestedPerWorker : worker.window;
-      const counted = pace === "long" ? worker.busy : worker.young;
+      const counted = pace === "long" ? worker.busy : worker.newCalls;
       const isBelow = counted < window && worker.load < callsPerWorker + nestedPerWorker;
       const hasRoom = worker.load === 0 || (!isAlone && !worker.isExclusive && isBelow);
       // A short call prefers a process without calls that may be long, and those prefer one with. That also holds when

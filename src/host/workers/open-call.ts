@@ -194,7 +194,7 @@ export class OpenCall {
   }
 
   /** Whether the call keeps its process from reading messages. */
-  get isInside(): boolean {
+  get runsOnMainThread(): boolean {
     return this.#entries > 0 && this.#state !== "ended";
   }
 
@@ -246,7 +246,7 @@ export class OpenCall {
   hasBegun(isDrained: boolean): boolean {
     if (this.#state === "preparing") return false;
     if (this.#state === "started" || this.#mayHaveRun || this.warmKey !== undefined || !isDrained) return true;
-    return this.isInside && performance.now() - this.startedAt > BEGUN_AFTER_MS;
+    return this.runsOnMainThread && performance.now() - this.startedAt > BEGUN_AFTER_MS;
   }
 
   /** Allows `chunks` more chunks, because the reader has taken as many. */

@@ -56,7 +56,7 @@ export class ProcessCalls implements Iterable<OpenCall> {
   }
 
   /** Calls that may be short: they have just begun, and are not paused for an answer of their caller. */
-  get young(): number {
+  get newCalls(): number {
     if (this.#calls.length === 0) return 0;
     const since = performance.now() - SHORT_CALL_MS;
     let count = 0;
@@ -71,8 +71,8 @@ export class ProcessCalls implements Iterable<OpenCall> {
   }
 
   /** Whether a call keeps the process from reading messages; see `mainThreadMs` in messages.ts. */
-  get isInside(): boolean {
-    for (const call of this.#calls) if (call.isInside) return true;
+  get runsOnMainThread(): boolean {
+    for (const call of this.#calls) if (call.runsOnMainThread) return true;
     return false;
   }
 

@@ -93,14 +93,14 @@ export class ProcessPriorities {
   mayRunLowPriority(owner: string, pace: Pace): boolean {
     if (this.#owners.nicenessOf(owner) < LOW_PRIORITY_NICENESS) return true;
     let running = 0;
-    let young = 0;
+    let newCalls = 0;
     for (const worker of this.#workers) {
       if (worker.owner === undefined || this.#owners.nicenessOf(worker.owner) < LOW_PRIORITY_NICENESS) continue;
       running += worker.busy;
-      young += worker.young;
+      newCalls += worker.newCalls;
     }
     if (pace === "long") return running < MAX_LOW_PRIORITY_CALLS;
-    return young < MAX_LOW_PRIORITY_CALLS && (pace === "short" || running < MAX_UNPROVEN_CALLS);
+    return newCalls < MAX_LOW_PRIORITY_CALLS && (pace === "short" || running < MAX_UNPROVEN_CALLS);
   }
 
   /** Whether an owner's processes should run few calls at once. */

@@ -101,7 +101,7 @@ export class WorkerManager implements Disposable {
   /** Processes that take calls now. */
   get open(): readonly WorkerProcess[] {
     return [...this.#workers].filter(
-      (worker) => worker.isReady && !worker.isDead && !worker.isEnding && !worker.isSpent && !worker.draining,
+      (worker) => worker.isReady && !worker.isDead && !worker.isEnding && !worker.acceptsNoCalls && !worker.draining,
     );
   }
 
@@ -172,7 +172,7 @@ export class WorkerManager implements Disposable {
     const usable: WorkerProcess[] = [];
     for (const worker of this.#workers) {
       const isOwn = worker.owner === owner && !worker.singleUse && !worker.isEnding;
-      if (isOwn && !worker.draining && !worker.isSpent && !worker.isReleasing) usable.push(worker);
+      if (isOwn && !worker.draining && !worker.acceptsNoCalls && !worker.isReleasing) usable.push(worker);
     }
     return usable;
   }
@@ -332,10 +332,10 @@ export class WorkerManager implements Disposable {
     } else if (worker.isReady) {
       this.#failedStarts = 0;
       if (worker.isPythonReady) this.#failedPython = 0;
-      if (worker.owner !== undefined && worker.served > 0 && worker.load > 0) this.priorities.apply(worker);
+      if (worker.owner !== undefined && worker.servedCalls > 0 && worker.load > 0) this.priorities.apply(worker);
     }
-    const isUsedUp = worker.draining || ((worker.singleUse || worker.isSpent) && !worker.hasSessions);
-    if (isUsedUp && worker.load === 0 && worker.served > 0) worker.kill(worker.draining ? "room" : undefined);
+    const isUsedUp = worker.draining || ((worker.singleUse || worker.acceptsNoCalls) && !worker.hasSessions);
+    if (isUsedUp && worker.load === 0 && worker.servedCalls > 0) worker.kill(worker.draining ? "room" : undefined);
     if (!this.#closed) this.#listener.onChange(worker);
     this.#resolveSnapshotWaiters(this.#closed || (worker.isDead && worker.kind === "python"));
   }
@@ -370,7 +370,8 @@ export class WorkerManager implements Disposable {
     const isDue = now - this.#startedAt > CHUNK_CACHES_AFTER_MS && moduleCache.bytes.byteLength === 0;
     if (!isDue || this.#hasRequestedCaches || !this.priorities.hasIdleCpu) return;
     const warmProcess = [...this.#workers].find(
-      ({ owner, kind, isReady, served }) => owner === undefined && kind === "plain" && isReady && served === 0,
+      ({ owner, kind, isReady, servedCalls }) =>
+        owner === undefined && kind === "plain" && isReady && servedCalls === 0,
     );
     if (warmProcess === undefined) return;
     this.#hasRequestedCaches = true;

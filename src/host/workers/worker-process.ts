@@ -227,7 +227,7 @@ export class WorkerProcess {
     return this.#endReason;
   }
   /** Takes no more calls: it has received the most bundles allowed, or runs code that cannot be stopped. */
-  get isSpent(): boolean {
+  get acceptsNoCalls(): boolean {
     return this.#isStuck || this.#contents.isFull;
   }
   /** Calls in the process, including calls that have ended but may still run. */
@@ -239,16 +239,16 @@ export class WorkerProcess {
     return this.#calls.busy;
   }
   /** Calls in the process that may be short: they have just begun, and are not paused for an answer of their caller. */
-  get young(): number {
-    return this.#calls.young;
+  get newCalls(): number {
+    return this.#calls.newCalls;
   }
   /** Whether it has calls, and each waits for the result of another call. */
   get isNesting(): boolean {
     return this.#calls.areNesting;
   }
   /** Whether a call keeps the process from reading messages; see `mainThreadMs` in messages.ts. */
-  get isInside(): boolean {
-    return this.#calls.isInside;
+  get runsOnMainThread(): boolean {
+    return this.#calls.runsOnMainThread;
   }
   /** Whether the process may run a call on its main thread: no other call is in it. */
   get isFree(): boolean {
@@ -272,14 +272,14 @@ export class WorkerProcess {
     return this.#contents.hasSessions;
   }
   /** Number of calls that the process has received so far. */
-  get served(): number {
+  get servedCalls(): number {
     return this.#lastSeq;
   }
   /** See `WorkerInfo`. */
   get isolates(): WorkerIsolates {
     const { warm, ...rest } = this.#contents.isolatesOf(this.#calls);
     // After its first call, the process loads the next interpreter without a report.
-    return { ...rest, warm: warm + Number(this.isPythonReady && this.served === 0) };
+    return { ...rest, warm: warm + Number(this.isPythonReady && this.servedCalls === 0) };
   }
   /** Resident memory at the last reading, in bytes. */
   get rssBytes(): number {
@@ -373,7 +373,7 @@ export class WorkerProcess {
     call.isCancelled = true;
     this.#channel.write({ type: "cancel", seq });
     // The worker ends a call on its main thread at its deadline by itself. Earlier it cannot read the message.
-    if (call.isInside && (call.leftMs ?? 0) > INSIDE_RELEASE_MS) {
+    if (call.runsOnMainThread && (call.leftMs ?? 0) > INSIDE_RELEASE_MS) {
       call.expectRelease(INSIDE_RELEASE_MS, () => this.end("interrupted"));
       return;
     }
@@ -426,7 +426,7 @@ export class WorkerProcess {
       throw new Error("The worker sent code caches that were not requested");
     }
     // If it received a call meanwhile, a tool may have tampered with the caches: do not share them.
-    if (this.served === 0) this.#awaitedChunks.offer(caches);
+    if (this.servedCalls === 0) this.#awaitedChunks.offer(caches);
     this.#awaitedChunks = undefined;
   }
 
@@ -440,7 +440,7 @@ export class WorkerProcess {
       return;
     }
     // A process that runs a call on its main thread answers no ping. The call's deadline limits that.
-    if (this.isInside) this.#monitor.recordMessage();
+    if (this.runsOnMainThread) this.#monitor.recordMessage();
     const failure = this.#monitor.check(elapsedMs, this.#ceilingBytes, () => this.#channel.write({ type: "ping" }));
     for (const call of this.#calls) call.meter(this.rssBytes);
     if (failure !== undefined) this.end(failure);

@@ -3,7 +3,7 @@ import {
   type GuestMessageKind,
   type GuestRequestKind,
   MAX_QUESTION_BYTES,
-  MAX_QUESTION_UNITS,
+  MAX_QUESTION_LENGTH,
 } from "../protocol/guest-messages.ts";
 import { ArrayBufferPrototypeGetByteLength } from "./primordials.ts";
 
@@ -49,7 +49,7 @@ export function postAtOnce(isAtOnce: boolean): void {
 /** Returns only values of limited size. The worker's main thread copies them, and a huge or exotic value could block it. */
 function checked(value: QuestionPart): QuestionPart {
   if (typeof value === "number") return value;
-  if (typeof value === "string") return value.length <= MAX_QUESTION_UNITS ? value : undefined;
+  if (typeof value === "string") return value.length <= MAX_QUESTION_LENGTH ? value : undefined;
   try {
     return value !== undefined && ArrayBufferPrototypeGetByteLength(value) <= MAX_QUESTION_BYTES ? value : undefined;
   } catch {

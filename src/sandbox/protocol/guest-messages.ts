@@ -33,7 +33,7 @@ export type GuestMessageKind = "done" | "yield" | "log" | "progress" | "span" | 
 export type GuestRequestKind = "module" | "asset" | "random" | "crypto" | "job";
 
 /** Limits of one text and of one ArrayBuffer in a request. Both are copied on the worker's main thread; 8 MiB take about 10 ms. */
-export const MAX_QUESTION_UNITS: number = 128 * 1024;
+export const MAX_QUESTION_LENGTH: number = 128 * 1024;
 export const MAX_QUESTION_BYTES: number = 8 * 1024 * 1024;
 
 /**

@@ -6,13 +6,13 @@ import { RequestError } from "../http/problem.ts";
 const MAX_WAITING = 8;
 const RETRY_SECONDS = 1;
 
-interface Lane {
+interface ReadQueue {
   waiting: number;
   last: Promise<unknown>;
 }
 
 export class SerialReads {
-  readonly #lanes = new Map<string, Lane>();
+  readonly #queues = new Map<string, ReadQueue>();
 
   /**
    * Reads after the earlier reads of this tenant.
@@ -22,20 +22,20 @@ export class SerialReads {
   async run<Result>(tenantId: string | undefined, read: () => Promise<Result>): Promise<Result> {
     // No tenant has this id.
     const key = tenantId ?? "*";
-    const lane = this.#lanes.get(key) ?? { waiting: 0, last: Promise.resolve() };
-    if (lane.waiting > MAX_WAITING) {
+    const queue = this.#queues.get(key) ?? { waiting: 0, last: Promise.resolve() };
+    if (queue.waiting > MAX_WAITING) {
       const message = `At most ${MAX_WAITING} searches and overviews of a tenant may wait`;
       throw new RequestError("RATE_LIMITED", message, { retryAfterSeconds: RETRY_SECONDS });
     }
-    this.#lanes.set(key, lane);
-    lane.waiting += 1;
-    const running = lane.last.then(read);
-    lane.last = running.catch(() => {});
+    this.#queues.set(key, queue);
+    queue.waiting += 1;
+    const running = queue.last.then(read);
+    queue.last = running.catch(() => {});
     try {
       return await running;
     } finally {
-      lane.waiting -= 1;
-      if (lane.waiting === 0) this.#lanes.delete(key);
+      queue.waiting -= 1;
+      if (queue.waiting === 0) this.#queues.delete(key);
     }
   }
 }

@@ -1,7 +1,12 @@
 // Conversations as data: finding problems, mending and trimming.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { checkConversation, type Message, mendConversation, trimConversation } from "../../../src/host/agent/index.ts";
+import {
+  checkConversation,
+  type Message,
+  repairConversation,
+  trimConversation,
+} from "../../../src/host/agent/index.ts";
 import { NO_USAGE } from "../../../src/host/contract/tool-call.ts";
 import { call } from "../../support/scripted-model.ts";
 
@@ -44,28 +49,28 @@ const anyMessage: fc.Arbitrary<Message> = fc.oneof(
   ids.map((id) => answer(id)),
 );
 
-describe("mendConversation()", () => {
+describe("repairConversation()", () => {
   test("returns a valid conversation unchanged", () => {
     const messages = [user, calls("a"), answer("a")];
-    expect(mendConversation(messages)).toBe(messages);
+    expect(repairConversation(messages)).toBe(messages);
   });
 
   test("answers unanswered calls, keeps the first of several answers, drops answers without a call", () => {
     const messages = [answer("z"), user, calls("a", "b"), answer("b", "first"), answer("b", "second"), user];
-    const mended = mendConversation(messages);
-    expect(shape(mended)).toEqual(["user", "assistant", "a:false", "b:true", "user"]);
-    expect(mended[2]).toMatchObject({ result: { error: { code: "CANCELLED" } } });
-    expect(mended[3]).toMatchObject({ result: { output: "first" } });
+    const repaired = repairConversation(messages);
+    expect(shape(repaired)).toEqual(["user", "assistant", "a:false", "b:true", "user"]);
+    expect(repaired[2]).toMatchObject({ result: { error: { code: "CANCELLED" } } });
+    expect(repaired[3]).toMatchObject({ result: { output: "first" } });
   });
 
   test("makes any conversation valid, and drops only surplus answers", () => {
     fc.assert(
       fc.property(fc.array(anyMessage, { maxLength: 12 }), (messages) => {
-        const mended = mendConversation(messages);
-        expect(checkConversation(mended)).toEqual([]);
+        const repaired = repairConversation(messages);
+        expect(checkConversation(repaired)).toEqual([]);
         const spoken = (of: readonly Message[]): number => of.filter(({ role }) => role !== "tool").length;
-        expect(spoken(mended)).toBe(spoken(messages));
-        expect(mendConversation(mended)).toBe(mended);
+        expect(spoken(repaired)).toBe(spoken(messages));
+        expect(repairConversation(repaired)).toBe(repaired);
       }),
     );
   });
@@ -89,7 +94,7 @@ describe("trimConversation()", () => {
   test("keeps a valid conversation valid", () => {
     fc.assert(
       fc.property(fc.array(anyMessage, { maxLength: 12 }), fc.nat(12), (messages, most) => {
-        const whole = mendConversation(messages);
+        const whole = repairConversation(messages);
         expect(checkConversation(trimConversation(whole, (kept) => kept.length <= most))).toEqual([]);
       }),
     );

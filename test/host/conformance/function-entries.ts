@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
 import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
 import { toCallSchema, toOpenApi } from "../../../src/host/adapters/openapi.ts";
-import { checkConversation, mendConversation, trimConversation } from "../../../src/host/agent/conversation.ts";
+import { checkConversation, repairConversation, trimConversation } from "../../../src/host/agent/conversation.ts";
 import { createCodeApi } from "../../../src/host/code-mode/api/code-api.ts";
 import { createCodeMode } from "../../../src/host/code-mode/code-mode.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
@@ -73,7 +73,7 @@ export function functionEntries(glovebox: Glovebox): readonly PublicEntry[] {
     ["createCodeApi(definitions)", "list", [TOOL], (list) => void createCodeApi(given(list))],
     ["digestOfTool(tool)", "object", makeTool(), (tool) => void digestOfTool(given(tool))],
     ["checkConversation(messages)", "list", MESSAGES, (messages) => void checkConversation(given(messages))],
-    ["mendConversation(messages)", "list", MESSAGES, (messages) => void mendConversation(given(messages))],
+    ["repairConversation(messages)", "list", MESSAGES, (messages) => void repairConversation(given(messages))],
     ["trimConversation(messages)", "list", MESSAGES, (messages) => void trimConversation(given(messages), () => true)],
     [
       "trimConversation(messages, fits)",

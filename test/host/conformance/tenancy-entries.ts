@@ -274,7 +274,7 @@ export const OF_NO_TENANT: { readonly [name: string]: string } = {
   "Glovebox.hardening": "is about the machine",
   "Glovebox.quarantinedTools": "is the operator's overview of code that may have crashed a process",
   "Glovebox.addBuiltinTools": "is internal; first-party tools belong to all tenants",
-  "Glovebox.openSideList": "is internal; createCodeMode names the tenant",
+  "Glovebox.openSecondaryToolList": "is internal; createCodeMode names the tenant",
   "ToolRouter.setRelease": "internal: its tool has an owner",
   "ToolRouter.addToolProvider": "adds a transport; each of its tools has an owner",
   "ToolRouter.add": "is internal; the owner has been resolved",

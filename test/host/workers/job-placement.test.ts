@@ -13,13 +13,13 @@ import { TOOL_PROFILE } from "../../support/tool-profile.ts";
 /** What a placement reads of a process. */
 type Process = Pick<
   WorkerProcess,
-  "load" | "busy" | "young" | "window" | "unproven" | "cpuRate" | "isInside" | "isExclusive" | "lastShortAt"
+  "load" | "busy" | "newCalls" | "window" | "unproven" | "cpuRate" | "runsOnMainThread" | "isExclusive" | "lastShortAt"
 >;
 
 const newProcess = (fields: Partial<Process> = {}): WorkerProcess =>
   ({
-    ...{ load: 0, busy: 0, young: 0, window: 4, unproven: 0, cpuRate: 0 },
-    ...{ isInside: false, isExclusive: false, lastShortAt: Number.NEGATIVE_INFINITY },
+    ...{ load: 0, busy: 0, newCalls: 0, window: 4, unproven: 0, cpuRate: 0 },
+    ...{ runsOnMainThread: false, isExclusive: false, lastShortAt: Number.NEGATIVE_INFINITY },
     ...fields,
   }) as WorkerProcess;
 

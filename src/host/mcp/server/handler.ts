@@ -3,7 +3,7 @@
 
 import { createMcpHandler as createSdkHandler, isLegacyRequest } from "@modelcontextprotocol/server";
 import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
-import type { TenantReach } from "../../tenants/tenancy.ts";
+import type { TenantFilter } from "../../tenants/tenancy.ts";
 import { notifySafely } from "../../util/host-callback.ts";
 import { createAdmission } from "./admission.ts";
 import { createAuthenticator } from "./authentication.ts";
@@ -31,7 +31,7 @@ export interface McpHandler extends AsyncDisposable {
    * @param tenant with `tenancy: "multi"`: the tenant's id, 1 to 1,024 characters, or `{ scope: "all" }` for all tenants
    * @throws {ToolError} PARAM_INVALID for anything else
    */
-  toolsChanged(tenant?: string | TenantReach): void;
+  toolsChanged(tenant?: string | TenantFilter): void;
   /** Notifies listening clients that the prompts added by `register` have changed. */
   promptsChanged(): void;
   /** Ends all sessions, running calls and waiting calls. Later requests are answered with 503. The Glovebox stays open. */

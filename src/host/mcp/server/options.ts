@@ -7,7 +7,7 @@ import { ToolError } from "../../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject, strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../config/option-errors.ts";
 import { ArgumentOptionsSchema } from "../../pipeline/coercion.ts";
-import { parseTenantReach } from "../../routing/tenant-scope.ts";
+import { parseTenantFilter } from "../../routing/tenant-scope.ts";
 import { Runs } from "../../runs/runs.ts";
 import { type Tenancy, tenancyOf } from "../../tenants/tenancy.ts";
 import type { McpHost } from "./call-tool.ts";
@@ -167,7 +167,7 @@ export function checkTenantOf(tenantOf: unknown, { mode }: Tenancy): void {
 /** Returns the id of the tenant whose tools have changed; undefined for all tenants. @throws {ToolError} PARAM_INVALID */
 export function parseChanged(tenant: unknown, tenancy: Tenancy): string | undefined {
   if (isPlainObject(tenant) && Object.keys(tenant).length > 0)
-    return tenancy.reachOf(parseTenantReach(tenant, "tenant"), "tenant");
+    return tenancy.filterOf(parseTenantFilter(tenant, "tenant"), "tenant");
   const tenantId = tenant === undefined ? undefined : parseOptions(TenantIdSchema, tenant, "tenantId");
-  return tenancy.reachOf({ tenantId });
+  return tenancy.filterOf({ tenantId });
 }

@@ -15,7 +15,7 @@ const fromCharCode = StringFromCharCode;
 export type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252";
 
 /** Length of the pieces of text: appending to one string a million times builds a rope that is slow to flatten. */
-const PIECE_UNITS = 1_024;
+const PIECE_LENGTH = 1_024;
 const REPLACEMENT = 0xfffd;
 
 /** Returns the number of bytes of a code point in UTF-8. */
@@ -130,7 +130,7 @@ export function decodeUtf16(
 
 /** Code units of the text that is being decoded. It has a fixed length. Decodes do not overlap, because no guest code runs during one. */
 const units: number[] = [];
-for (let index = 0; index < PIECE_UNITS; index += 1) append(units, 0);
+for (let index = 0; index < PIECE_LENGTH; index += 1) append(units, 0);
 
 const isContinuation = (byte: number | undefined): boolean => ((byte as number) & 0xc0) === 0x80;
 
@@ -193,7 +193,7 @@ export class TextSink {
     let index = from;
     while (index < length) {
       // A character has at most two code units.
-      if (at + 2 > PIECE_UNITS) {
+      if (at + 2 > PIECE_LENGTH) {
         this.#length = at;
         this.#flush();
         at = 0;
@@ -222,7 +222,7 @@ export class TextSink {
   }
 
   #add(unit: number): void {
-    if (this.#length === PIECE_UNITS) this.#flush();
+    if (this.#length === PIECE_LENGTH) this.#flush();
     units[this.#length] = unit;
     this.#length += 1;
   }
@@ -231,7 +231,7 @@ export class TextSink {
   #flush(): void {
     const length = this.#length;
     this.#length = 0;
-    if (length * 2 > PIECE_UNITS) {
+    if (length * 2 > PIECE_LENGTH) {
       append(this.#pieces, StringPrototypeSlice(ReflectApply(fromCharCode, undefined, units) as string, 0, length));
       return;
     }
