@@ -121,7 +121,7 @@ const gloveboxOptions: OptionTable = {
     memoryMiB: "number",
     maxQueued: "number",
   },
-  executors: { url: "text or list", credentials: "text", tlsCa: "text", silenceMs: "number" },
+  executors: { url: "text or list", credentials: "text", tlsCa: "text", silenceMs: "number", onEvent: "function" },
   python: { packages: { dir: "text", allow: "list" }, capabilities: "object" },
   ...{ egress, secrets: "object", capabilities: "list", mcp: { servers: "object" }, arguments: argumentOptions },
   ...{
