@@ -55,6 +55,49 @@ describe("a linked package", () => {
     expect((await tool.call()).value).toBe("app dep own data");
   });
 
+  test.for([
+    ["pnpm", "node_modules/.pnpm/dep@1.0.0/node_modules/dep", "../../node_modules/.pnpm"],
+    ["npm", "node_modules/dep", "../../node_modules"],
+  ] as const)(
+    "has its dependency in the workspace of %s, and the message names the folder to add",
+    async ([, dependency, folder]) => {
+      const root = makeFolder({
+        [`${dependency}/package.json`]: '{"name":"dep","version":"1.0.0"}',
+        [`${dependency}/index.js`]: 'module.exports = "dep"',
+        "packages/lib/package.json": '{"name":"@scope/lib","version":"2.0.0","type":"module","main":"index.ts"}',
+        "packages/lib/index.ts": 'import dep from "dep"; export const name: string = ["lib", dep].join(" ")',
+        "packages/lib/node_modules/.keep": "",
+        "apps/web/node_modules/@scope/.keep": "",
+        "apps/web/package.json": '{"name":"web"}',
+      });
+      symlinkSync(join(root, "packages/lib"), join(root, "apps/web/node_modules/@scope/lib"));
+      symlinkSync(join(root, dependency), join(root, "packages/lib/node_modules/dep"));
+      const source = { source: 'import { name } from "@scope/lib"; export default name' };
+      const app = join(root, "apps/web");
+      const none = await failureOf(buildHere(source, { root: app }));
+      expect(none.message).toContain('add the folder "../../packages/lib", relative to the folder "web",');
+
+      const error = await failureOf(buildHere(source, { root: app, linkedPackages: [join(root, "packages")] }));
+      expect(error.message).toContain(
+        `add the folder "${folder}", relative to the folder "web", to bundler.linkedPackages`,
+      );
+      expect(JSON.stringify([error.message, error.details])).not.toContain(root);
+
+      const linkedPackages = [join(root, "packages"), join(app, folder)];
+      const bundle = await buildHere(source, { root: app, linkedPackages });
+      expect(bundle.packages).toEqual(["@scope/lib@2.0.0", "dep@1.0.0"]);
+      expect((await evaluate(bundle)).value).toBe("lib dep");
+    },
+  );
+
+  test("in a folder beside the workspace is named without an absolute path", async () => {
+    const root = makeWorkspace();
+    const other = makeFolder({ "package.json": '{"name":"other"}', "index.js": 'export const name = "other"' });
+    symlinkSync(other, join(root, "node_modules/other"));
+    const error = await failureOf(buildHere({ source: 'export { name as default } from "other"' }, { root }));
+    expect(JSON.stringify([error.message, error.details])).not.toContain(other);
+  });
+
   test("may be the folder itself", async () => {
     const root = makeWorkspace();
     writeFiles(root, { "packages/app/src/index.ts": 'export const name = "app"' });

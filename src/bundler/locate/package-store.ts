@@ -3,8 +3,9 @@
 import { basename, dirname, join, posix, relative, sep } from "node:path";
 import { BuildIssueError } from "../compile/build-messages.ts";
 import { TOOL_FOLDER } from "../compile/module-location.ts";
-import { type ContainedFile, isDirectory, isInside, readContainedFile } from "./contained-file.ts";
+import { type ContainedFile, isDirectory, isInside, readContainedFile, realPathOf } from "./contained-file.ts";
 import type { FileManifest } from "./file-manifest.ts";
+import { findLinkedFolder } from "./linked-folder.ts";
 
 const MAX_MANIFEST_BYTES = 1024 * 1024;
 /** Pattern of package names. npm requires lower case for new names, but old packages have capitals. */
@@ -147,7 +148,7 @@ export class PackageStore {
     if (read.kind === "outside") {
       throw new BuildIssueError({
         message: "The import leads out of the package store",
-        hint: "the real path of a package file must be inside the store; to allow linked packages of a workspace, set bundler.linkedPackages (on the command line: --linked-package FOLDER)",
+        hint: `the real path of a package file must be inside the store or a folder of linked packages; to allow it, ${this.#howToAllow(path)}`,
       });
     }
     if (read.kind === "too-large") this.#fileManifest.count("package", read.size);
@@ -220,6 +221,16 @@ export class PackageStore {
   /** Tells whether an import is an optional dependency of the importer's package and missing in all stores. */
   isMissingOptional(importer: string, name: string): boolean {
     return this.#manifestFor(importer)?.optional.has(name) === true && !this.has(name);
+  }
+
+  /** Says which folder the host would have to add to its options, as far as that is known. */
+  #howToAllow(path: string): string {
+    const option = "bundler.linkedPackages (on the command line: --linked-package FOLDER)";
+    const realPath = realPathOf(path);
+    const found = realPath === undefined ? undefined : findLinkedFolder(this.#stores, this.#linked, realPath);
+    if (found === undefined) return `add the folder of the packages to ${option}`;
+    const base = found.base === undefined ? "" : `, relative to the folder ${JSON.stringify(found.base)},`;
+    return `add the folder ${JSON.stringify(found.folder)}${base} to ${option}`;
   }
 
   /** Returns a file's path inside its store or its folder of linked packages, and the index of that folder. */
