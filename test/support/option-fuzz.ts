@@ -4,11 +4,17 @@ import { expect, test } from "vitest";
 import type * as z from "zod";
 import { keysAt, MAX_SUGGESTED_NAMES } from "../../src/host/config/option-errors.ts";
 import { ToolError } from "../../src/sandbox/contract/errors.ts";
+import { isPlainObject } from "../../src/sandbox/contract/plain-object.ts";
 import { inOtherRealm } from "./failing-callbacks.ts";
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 const isText = (value: unknown): boolean => typeof value === "string";
 const isFunction = (value: unknown): boolean => typeof value === "function";
+const isJson = (value: unknown): boolean =>
+  value === null ||
+  ["string", "number", "boolean"].includes(typeof value) ||
+  Array.isArray(value) ||
+  isPlainObject(value);
 
 /** Kinds of values, each with a test of what could be a right one: anything else must be rejected. */
 const KINDS = {
@@ -33,6 +39,8 @@ const KINDS = {
   "boolean or text": (value) => typeof value === "boolean" || isText(value),
   "boolean or list": (value) => typeof value === "boolean" || Array.isArray(value),
   "boolean or object": (value) => typeof value === "boolean" || isObject(value),
+  /** Any value of a type that JSON has. */
+  json: isJson,
   /** Any value at all, as the input of a run. */
   any: () => true,
 } as const satisfies Record<string, (value: unknown) => boolean>;

@@ -21,6 +21,7 @@ import { toStrictSchema } from "../../../src/host/openai/strict-schema.ts";
 import { ToolNames } from "../../../src/host/openai/tool-names.ts";
 import { toOpenAITools } from "../../../src/host/openai/tools.ts";
 import { digestOfTool } from "../../../src/host/pipeline/tool-digest.ts";
+import { redactRecording } from "../../../src/host/recording/redact-recording.ts";
 import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns } from "../../../src/host/runs/runs.ts";
@@ -62,6 +63,7 @@ export function functionEntries(glovebox: Glovebox): readonly PublicEntry[] {
       (host) => closing(createCodeMode(given(host), { typeCheck: false })),
     ],
     ["new ToolInvoker(router)", "object or function", router, (own) => void new ToolInvoker(given(own))],
+    ["redactRecording(value)", "json", {}, (value) => void redactRecording(given(value))],
     ["new SqliteRunStore(options)", { path: "text" }, { path: RUNS_FILE }, (own) => openRunsFile(given(own))],
     ["toAISDKTools(host)", "object", glovebox, (host) => void toAISDKTools(given(host))],
     ["toAgentsTools(host)", "object", glovebox, (host) => void toAgentsTools(given(host))],
