@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { apiOf } from "../server/support/api.ts";
 import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
@@ -141,6 +142,25 @@ test("prints another admin key to an operator who has lost the first one", async
   const details = { name: "admin", by: "glovebox db admin-key" };
   expect(body.items).toContainEqual(expect.objectContaining({ action: "key.created", actor: "server", details }));
   expect((await apiOf({ url, adminKey })("GET", "/v1/audit")).status).toBe(200);
+});
+
+test("ends when it is stopped while it waits for Postgres or NATS", { timeout: 60_000 }, async () => {
+  const nowhere = "127.0.0.1:1";
+  const credentials = join(folder, "fleet/control-plane.json");
+  await using made = start(["executor", "credentials", "fleet", "one"]);
+  expect(await made.exit, made.stderr).toBe(0);
+  const executor = join(folder, "fleet/one.json");
+  for (const args of [
+    ["serve", "--port", "0", "--database", `postgres://user:password@${nowhere}/none`],
+    ["serve", "--port", "0", "--nats", `nats://${nowhere}`, "--nats-credentials", credentials],
+    ["executor", "--nats", `nats://${nowhere}`, "--credentials", executor],
+  ]) {
+    await using waiting = start(args);
+    await vi.waitFor(() => expect(waiting.stderr).toContain("trying again"), { timeout: 20_000 });
+    waiting.signal("SIGTERM");
+    // The retries go on for 30 s and longer.
+    expect(await Promise.race([waiting.exit, sleep(20_000, "still waiting", { ref: false })])).toBe(143);
+  }
 });
 
 test("reads its config file and variables, and flags come first", async () => {

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { NatsUrlSchema } from "../../host/fleet/fleet-options.ts";
 import { DEFAULT_POOL } from "../../host/fleet/protocol/pool-name.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
-import type { Io } from "../terminal/process-io.ts";
+import { type Io, START_STOP_MS } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 
 const DEFAULT_DRAIN_MS = 25_000;
@@ -45,7 +45,8 @@ function readNumber(name: string, given: Arguments, io: Io): number | undefined 
 }
 
 /**
- * Exits with 0 after SIGINT, SIGTERM or the request of a control plane, when the running calls have ended. A second signal ends it at once.
+ * Exits with 0 after SIGINT, SIGTERM or the request of a control plane, when the running calls have ended. A second signal, or one before it
+ * has started, ends it at once.
  */
 export async function executorCommand(given: Arguments, io: Io): Promise<number> {
   const [subcommand, folder, ...names] = given.positionals;
@@ -60,7 +61,7 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
     );
   const drainMs = readNumber("drain-ms", given, io) ?? DEFAULT_DRAIN_MS;
   if (drainMs > 300_000) throw new UsageError("GLOVEBOX_DRAIN_MS: expected a whole number from 0 to 300000");
-  io.setStopTimeout(drainMs + CLOSE_MS);
+  io.setStopTimeout(START_STOP_MS);
   const { startExecutor } = await import("../../executor/index.ts");
   const disconnected = Promise.withResolvers<void>();
   const requested = Promise.withResolvers<"requested">();
@@ -91,6 +92,7 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
       onIdInUse: () => inUse.resolve("in-use"),
     },
   );
+  io.setStopTimeout(drainMs + CLOSE_MS);
   const { id, pool, slots, languages } = executor;
   const all = languages.map((language) => LANGUAGE_NAMES[language]).join(" and ");
   io.stdout.print(`Executor ${id} of the pool ${pool} is ready, with ${slots} slots, for ${all}\n`);

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { ServerConfig } from "../../server/config/server-options.ts";
-import type { Io } from "../terminal/process-io.ts";
+import { type Io, START_STOP_MS } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 
 /** Names of the config file in the working directory, by preference. */
@@ -61,10 +61,10 @@ export async function readConfig(given: Arguments, io: Io): Promise<ServerConfig
   return parseServerOptions(await readConfigFile(given), readEnvironment(io.env), readFlags(given));
 }
 
-/** Exits with 0 after SIGINT or SIGTERM, when the running calls have ended. A second signal ends it at once. */
+/** Exits with 0 after SIGINT or SIGTERM, when the running calls have ended. A second signal, or one before it has started, ends it at once. */
 export async function serveCommand(given: Arguments, io: Io): Promise<number> {
   const config = await readConfig(given, io);
-  io.setStopTimeout(config.stopDelayMs + config.drainMs + CLOSE_MS);
+  io.setStopTimeout(START_STOP_MS);
   const [{ createServer }, { isReachedByAddress }, { useFastResponses }] = await Promise.all([
     import("../../server/index.ts"),
     import("../../server/config/server-options.ts"),
@@ -72,6 +72,7 @@ export async function serveCommand(given: Arguments, io: Io): Promise<number> {
   ]);
   useFastResponses();
   const server = await createServer(config);
+  io.setStopTimeout(config.stopDelayMs + config.drainMs + CLOSE_MS);
   if (server.adminKey !== undefined) {
     io.stdout.print(`Admin key, shown only now: ${server.adminKey}\n`);
   }

@@ -32,6 +32,12 @@ export class StopError extends Error {
   }
 }
 
+/**
+ * Time in ms that a command which has not started yet may take to end after it was stopped: it may wait for NATS or Postgres, and no call runs. A
+ * start that is almost complete ends in order, and prints the first admin key.
+ */
+export const START_STOP_MS = 1_000;
+
 /** The parts of the process that a command uses. */
 export interface Io {
   readonly env: NodeJS.ProcessEnv;
