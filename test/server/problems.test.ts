@@ -221,9 +221,9 @@ describe.for(STORES)("with %s", (kind) => {
       lastFailure: { code: "SANDBOX_CRASHED", at: 1 },
     };
     const sources = [
-      { sourceId: "sandbox:crashing", tenantId: "acme", state: "open", ...circuit },
-      { sourceId: "sandbox:fine", tenantId: "acme", state: "closed", ...circuit, failures: 1 },
-      { sourceId: "mcp:upstream", tenantId: undefined, state: "half-open", ...circuit },
+      { source: "sandbox", sourceId: "sandbox:crashing", tenantId: "acme", state: "open", ...circuit },
+      { source: "sandbox", sourceId: "sandbox:fine", tenantId: "acme", state: "closed", ...circuit, failures: 1 },
+      { source: "mcp", sourceId: "upstream", tenantId: undefined, state: "half-open", ...circuit },
     ];
     const glovebox = {
       quarantinedTools: [{ contentHash, callsLeft: 7 }],
@@ -241,7 +241,7 @@ describe.for(STORES)("with %s", (kind) => {
       ...{ kind: "tool_quarantined", tenantId: "acme", target: "crashing@1", details: { callsLeft: 7 } },
     });
     const open = expect.objectContaining({
-      ...{ kind: "circuit_open", tenantId: "acme", target: "sandbox:crashing", count: 3, at: 1 },
+      ...{ kind: "circuit_open", tenantId: "acme", target: "crashing", count: 3, at: 1 },
       details: { state: "open", failures: 5, rejected: 3, nextProbeAt: 2, code: "SANDBOX_CRASHED" },
     });
     expect(await of("acme")).toEqual([quarantined, open]);
@@ -249,9 +249,7 @@ describe.for(STORES)("with %s", (kind) => {
     const seen = await of(undefined);
     expect(seen).toHaveLength(4);
     for (const one of [quarantined, open]) expect(seen).toContainEqual(one);
-    expect(seen).toContainEqual(
-      expect.objectContaining({ kind: "circuit_open", tenantId: null, target: "mcp:upstream" }),
-    );
+    expect(seen).toContainEqual(expect.objectContaining({ kind: "circuit_open", tenantId: null, target: "upstream" }));
     expect(seen).toContainEqual(
       expect.objectContaining({ kind: "worker_unhardened", tenantId: null, target: "seccomp" }),
     );

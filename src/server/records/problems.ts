@@ -206,13 +206,18 @@ async function findQuarantined({ db, tenantId, now }: Search, glovebox: Glovebox
   }));
 }
 
+/** `sandbox:add` → `add`: the kind of the source is no part of a tool's name. A tool provider is shown by its id. */
+const toSourceName = (sourceId: string, source: string): string =>
+  sourceId.startsWith(`${source}:`) ? sourceId.slice(source.length + 1) : sourceId;
+
 function findOpenCircuits({ tenantId, now }: Search, glovebox: Glovebox): readonly ProblemRecord[] {
   const sources = glovebox.health(tenantId === undefined ? { scope: "all" } : { tenantId });
   return sources
     .filter(({ state }) => state !== "closed")
     .slice(0, MAX_OF_KIND)
-    .map(({ sourceId, tenantId: owner, state, failures, rejected, since, nextProbeAt, lastFailure }) => ({
-      ...{ kind: "circuit_open", tenantId: owner ?? null, target: sourceId, count: rejected, at: since ?? now },
+    .map(({ sourceId, source, tenantId: owner, state, failures, rejected, since, nextProbeAt, lastFailure }) => ({
+      ...{ kind: "circuit_open", tenantId: owner ?? null, target: toSourceName(sourceId, source) },
+      ...{ count: rejected, at: since ?? now },
       details: { state, failures, rejected, nextProbeAt: nextProbeAt ?? null, code: lastFailure?.code ?? null },
     }));
 }
