@@ -63,7 +63,7 @@ export function selectTools(host: HostedTools, options: unknown = {}): SelectedT
   const find = (name: string): ToolDefinition => {
     const found = all.find((definition) => definition.name === name);
     if (found !== undefined) return found;
-    throw unavailable("not_found", `There is no tool named ${JSON.stringify(name)} for this tenant`);
+    throw unavailable("not_found", `There is no tool named ${JSON.stringify(name)} that can be called`);
   };
   const toDefinition = (one: unknown, index: number): ToolDefinition =>
     typeof one === "string" ? find(one) : checkDefinition(one, `options.tools[${index}]`);

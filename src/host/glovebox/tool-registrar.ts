@@ -60,7 +60,7 @@ export interface ToolRegistrarDependencies {
 }
 
 function notFoundError(toolName: string, tenantId: string | undefined): ToolError {
-  const missing = tenantId === undefined ? "no global tool" : "no tool of this tenant";
+  const missing = tenantId === undefined ? "no tool" : "no tool of this tenant";
   const message = `There is ${missing} named ${JSON.stringify(toolName)} to update; add it with addTool`;
   return unavailable("not_found", message, { details: { toolName } });
 }

@@ -131,7 +131,9 @@ export class MemoryToolRegistry implements ToolRegistry {
   add(tool: RegisteredTool): void {
     const name = checkTool(tool);
     if (this.get(name, tool.tenantId) !== undefined) {
-      const owner = tool.tenantId === undefined || this.#global.has(name) ? "a global tool" : "a tool of this tenant";
+      const other = this.#global.has(name) ? "a global tool" : "a tool of this tenant";
+      // A host with one tenant does not know global tools.
+      const owner = tool.tenantId === undefined ? "another tool" : other;
       throw new ToolError(
         "NAME_TAKEN",
         `The name "${name}" is taken by ${owner}; remove that tool first, or choose another name`,

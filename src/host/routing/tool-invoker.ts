@@ -240,13 +240,16 @@ const failLater = (facts: ResultMetadata, error: ToolError): Promise<ToolResult>
     () => true,
   );
 
+/** Names the option, because it also limits how many calls of a batch run at once. */
+const EXPECTED_CONCURRENCY = `a whole number from 1 to ${MAX_CONCURRENT_TOOLS}, the largest value of tools.maxConcurrentTools`;
+
 /** @throws {ToolError} PARAM_INVALID */
 function checkConcurrency(wanted: unknown): number {
   if (wanted === undefined) return BATCH_CONCURRENCY;
   if (Number.isInteger(wanted) && (wanted as number) >= 1 && (wanted as number) <= MAX_CONCURRENT_TOOLS) {
     return wanted as number;
   }
-  throw invalid("context.maxConcurrency", `a whole number from 1 to ${MAX_CONCURRENT_TOOLS}`, describe(wanted));
+  throw invalid("context.maxConcurrency", EXPECTED_CONCURRENCY, describe(wanted));
 }
 
 function readBatch(

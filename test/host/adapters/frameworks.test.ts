@@ -222,6 +222,6 @@ test("with slow feature flags, the tools of listTools() are passed on", async ()
 test("only the requested tools are passed on; a missing one is an error", () => {
   expect(Object.keys(toAISDKTools(glovebox.router, { tenantId: "acme", tools: ["add"] }))).toEqual(["add"]);
   expect(() => toAgentsTools(glovebox, { tenantId: "acme", tools: ["secret"] })).toThrow(
-    'There is no tool named "secret" for this tenant',
+    'There is no tool named "secret" that can be called',
   );
 });

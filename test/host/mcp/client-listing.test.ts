@@ -175,7 +175,7 @@ describe("a tool name", () => {
     glovebox.router.register("t1", {}, () => "ours");
     const { status } = await listed(() => ({ tools: [tool("t1"), tool("t2")] }));
     expect(status.tools).toBe(1);
-    expect(status.omittedTools).toEqual([{ toolName: "t1", problem: expect.stringMatching(/taken by a global tool/) }]);
+    expect(status.omittedTools).toEqual([{ toolName: "t1", problem: expect.stringMatching(/taken by another tool/) }]);
     expect(outputOf(await glovebox.execute({ id: "1", toolName: "t1" }))).toBe("ours");
     expect(codeOf(await glovebox.execute({ id: "1", toolName: "t2" }))).toBe("TOOL_UNAVAILABLE");
   });

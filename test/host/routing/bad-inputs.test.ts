@@ -305,7 +305,7 @@ describe("Glovebox.addTool() with an invalid tool", () => {
       "a taken name",
       { source: FINE, name: "strict" },
       "NAME_TAKEN",
-      /^The name "strict" is taken by a global tool; remove that tool first/,
+      /^The name "strict" is taken by another tool; remove that tool first/,
     ],
     ["no files", { files: {} }, "BUNDLE_FAILED", /^The tool has no files; expected one of tool\.ts/],
     [

@@ -207,7 +207,11 @@ describe("ToolInvoker.executeBatch()", () => {
       const { invoker, gate } = setUp();
       const results = await invoker.executeBatch([echo(1), echo(2)], { maxConcurrency } as never);
       expect(results.map((result) => errorOf(result).message)).toEqual(
-        Array(2).fill(expect.stringMatching(/^context\.maxConcurrency: expected a whole number from 1 to 10, got /)),
+        Array(2).fill(
+          expect.stringMatching(
+            /^context\.maxConcurrency: expected a whole number from 1 to 10, the largest value of tools\.maxConcurrentTools, got /,
+          ),
+        ),
       );
       expect(gate.started).toEqual([]);
     },

@@ -136,6 +136,12 @@ describe("Glovebox.updateTool()", () => {
     expect(outputOf(await running)).toBe(1);
   });
 
+  test("of a host with one tenant does not mention global tools", async () => {
+    await using own = await makeGlovebox({ limits: LIMITS });
+    const missing = await failureOf(own.updateTool({ source: "export default () => 1", name: "missing" }));
+    expect(missing.message).toBe('There is no tool named "missing" to update; add it with addTool');
+  });
+
   test("a call whose hooks decide while the tool is updated stays on the version that they decided about", async () => {
     const asked = deferred();
     const answer = deferred();

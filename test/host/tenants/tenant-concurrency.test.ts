@@ -63,7 +63,7 @@ describe("maxQueuedCalls", () => {
     expect([error.code, error.recoverable, error.details?.maxQueuedCalls]).toEqual(["OVERLOADED", true, 1]);
     expect(error.details?.retryAfterMs).toBeGreaterThan(0);
     expect(error.message).toMatch(
-      /^The queue is full: at most 1 calls of this tenant may wait \(limits\.maxQueuedCalls\); try again in \d+ ms$/,
+      /^The queue is full: at most 1 calls may wait \(limits\.maxQueuedCalls\); try again in \d+ ms$/,
     );
     const other = wait("other");
     await running(2);
@@ -83,10 +83,19 @@ describe("maxQueuedCalls", () => {
   test("of the whole host is workers.maxQueued", async () => {
     const { wait, open } = await gatedGlovebox({ limits: { maxConcurrentCalls: 1 }, workers: { maxQueued: 1 } });
     const codes: string[] = [];
-    const calls = ["a", "a", "b", "b"].map(async (tenantId) => codes.push(codeOf(await wait(tenantId))));
+    const calls = ["a", "a", "b", "b"].map(async (tenantId) => {
+      const result = await wait(tenantId);
+      codes.push(codeOf(result));
+      return result;
+    });
     await expect.poll(() => codes).toEqual(["OVERLOADED"]);
     open();
-    await Promise.all(calls);
+    const overloaded = (await Promise.all(calls)).filter((result) => codeOf(result) === "OVERLOADED");
+    expect(overloaded.map((result) => errorOf(result).message)).toEqual([
+      expect.stringMatching(
+        /^The queue is full: at most 1 calls in all may wait \(workers\.maxQueued\); try again in \d+ ms$/,
+      ),
+    ]);
     expect(codes).toEqual(["OVERLOADED", "ok", "ok", "ok"]);
   });
 });

@@ -107,7 +107,7 @@ export class FairQueue<Item> {
     const account = this.#accountOf(claim);
     const { accountLimits } = claim;
     const isFull = account.queued > 0 && account.queued >= this.#maxQueuedOf(account, accountLimits);
-    if (isFull) throw overloaded("this tenant", accountLimits.maxQueuedCalls, account);
+    if (isFull) throw overloaded("calls may wait (limits.maxQueuedCalls)", accountLimits.maxQueuedCalls, account);
     return this.#push(item, claim, account);
   }
 
@@ -120,13 +120,16 @@ export class FairQueue<Item> {
   overloadError({ claim }: Entry<Item>): ToolError | undefined {
     const account = this.#accountOf(claim);
     const { accountLimits, toolLimits } = claim;
-    if (this.#queued > this.#maxQueued) return overloaded("all tenants", this.#maxQueued, account);
+    if (this.#queued > this.#maxQueued)
+      return overloaded("calls in all may wait (workers.maxQueued)", this.#maxQueued, account);
     if (account.queued > this.#maxQueuedOf(account, accountLimits)) {
-      return overloaded("this tenant", accountLimits.maxQueuedCalls, account);
+      return overloaded("calls may wait (limits.maxQueuedCalls)", accountLimits.maxQueuedCalls, account);
     }
     const queue = toolQueueOf(account, claim.toolKey);
     const isFull = queue.queued > this.#maxQueuedOf(queue, toolLimits);
-    return isFull ? overloaded("this tool", toolLimits.maxQueuedCalls, account) : undefined;
+    return isFull
+      ? overloaded("calls of this tool may wait (limits.maxQueuedCalls)", toolLimits.maxQueuedCalls, account)
+      : undefined;
   }
 
   /** Most entries of an account or a tool that may be queued at once. */
@@ -303,11 +306,12 @@ function retryAfterMs(account: Account<unknown> | undefined): number {
   return Math.round(Math.min(MAX_RETRY_MS, Math.max(MIN_RETRY_MS, rounds * account.serviceMs)));
 }
 
-function overloaded(owner: string, maxQueuedCalls: number, account: Account<unknown>): ToolError {
+/** @param rule what is limited, with its option: a text for hosts with one tenant and with several */
+function overloaded(rule: string, maxQueuedCalls: number, account: Account<unknown>): ToolError {
   const retryMs = retryAfterMs(account);
   return new ToolError(
     "OVERLOADED",
-    `The queue is full: at most ${maxQueuedCalls} calls of ${owner} may wait (limits.maxQueuedCalls); try again in ${retryMs} ms`,
+    `The queue is full: at most ${maxQueuedCalls} ${rule}; try again in ${retryMs} ms`,
     { details: { maxQueuedCalls, retryAfterMs: retryMs } },
   );
 }
