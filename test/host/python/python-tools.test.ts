@@ -221,7 +221,7 @@ describe("a tool in Python", () => {
   });
 
   test.for([
-    ["limits = 5", "limits: Expected a plain object, got a number"],
+    ["limits = 5", "Expected limits to be a dict, got a value of type int"],
     ["input_schema = {'enum': {1, 2}}", "The tool's definition is not JSON: it has a set at /inputSchema/enum"],
     ["x = '\0'", '"tool.py" has a NUL character in line 1'],
   ] as const)("with an invalid definition is BUNDLE_FAILED, with the reason: %j", async ([code, says]) => {
