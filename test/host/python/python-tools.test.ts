@@ -302,6 +302,22 @@ async def an_import(ctx):
     from glovebox import kv
     return await kv.get("n")
 
+async def a_pyfetch(ctx):
+    from pyodide.http import pyfetch
+    return await pyfetch("https://example.com/")
+
+async def a_urlopen(ctx):
+    import urllib.request
+    return urllib.request.urlopen("http://example.com/").read()
+
+async def a_connection(ctx):
+    import http.client
+    http.client.HTTPConnection("example.com").request("GET", "/")
+
+async def another_errno(ctx):
+    import errno
+    raise OSError(errno.EHOSTUNREACH, "mine")
+
 async def a_long_name(ctx):
     return getattr(ctx, "x" * 300)()
 
@@ -341,6 +357,22 @@ async def main(input, ctx):
         message: `${member} is not granted to this tool; request it with capabilities = {"${capability}": True} and let the host grant it (grant: ["${capability}"])`,
         details: { capability },
       });
+    });
+
+    test.for<[use: string, start: string]>([
+      ["a_pyfetch", "fetch is"],
+      ["a_urlopen", "Python has no sockets here; use await fetch(url). fetch is"],
+      ["a_connection", "Python has no sockets here; use await fetch(url). fetch is"],
+    ])("fails with fetch, which a program needs to reach the network: %s", async ([use, start]) => {
+      expect(outputOf(await run("warm", { use }))).toMatchObject({
+        code: "CAPABILITY_DENIED",
+        message: `${start} not granted to this tool; request it with capabilities = {"fetch": True} and let the host grant it (grant: ["fetch"])`,
+        details: { capability: "fetch" },
+      });
+    });
+
+    test("an error of the program's own about a host is a failure of the tool", async () => {
+      expect(outputOf(await run("warm", { use: "another_errno" }))).toMatchObject({ code: "TOOL_FAILED" });
     });
 
     test("fails as a tool that requests a capability with a name of any length", async () => {

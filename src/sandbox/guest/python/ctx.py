@@ -56,6 +56,10 @@ class _Bridge:
     granted = frozenset()
 
 
+def is_granted(name):
+    return name in _Bridge.granted
+
+
 def _check(name):
     if name not in _Bridge.granted:
         raise NotGrantedError(name, name)

@@ -1,9 +1,11 @@
 """Formats exceptions as text: type, message, and the frames of the author's files, innermost first in V8's format."""
 
+import errno
 import json
+import os
 
 from _glovebox.definition import SourceFault
-from glovebox import CAPABILITIES, CapabilityError, NotGrantedError, grant_of, not_granted
+from glovebox import CAPABILITIES, CapabilityError, NotGrantedError, grant_of, is_granted, not_granted
 
 _MAX_FRAMES = 50
 _MAX_MESSAGE = 8_000
@@ -75,6 +77,20 @@ def _missing_capability(error):
     return name if isinstance(name, str) and name in CAPABILITIES else None
 
 
+def _missing_fetch(error):
+    """Returns the message for a program that tried to reach the network without `fetch`: with Pyodide's own functions, or with a socket."""
+    if is_granted("fetch"):
+        return None
+    # The type is JsException or AbortError, and the text that of the platform's own fetch, whose hint is for JavaScript.
+    if type(error).__module__.startswith("pyodide") and "fetch is not granted to this tool" in _text_of(error):
+        return not_granted("fetch", "fetch")
+    reason = getattr(error, "reason", error)
+    # What Emscripten answers to each connection.
+    if isinstance(reason, OSError) and reason.errno == errno.EHOSTUNREACH and reason.strerror == os.strerror(reason.errno):
+        return f"Python has no sockets here; use await fetch(url). {not_granted('fetch', 'fetch')}"
+    return None
+
+
 def describe(error, files):
     """Returns a failure as JSON text for bridge.ts."""
     name = "Error" if isinstance(error, SourceFault) else type(error).__name__
@@ -93,6 +109,10 @@ def describe(error, files):
         text = not_granted(missing, grant_of(missing))
         failure |= {"message": text, "stack": stack.replace(title, f"{name}: {text}", 1), "code": "CAPABILITY_DENIED"}
         failure["capability"] = grant_of(missing)
+    missing_fetch = _missing_fetch(error)
+    if missing_fetch is not None:
+        failure |= {"message": missing_fetch, "stack": stack.replace(title, f"{name}: {missing_fetch}", 1)}
+        failure |= {"code": "CAPABILITY_DENIED", "capability": "fetch"}
     if _is_syntax(error, files):
         failure["code"] = "PYTHON_SYNTAX"
     elif isinstance(error, NotGrantedError):
