@@ -214,7 +214,7 @@ test.for(["paused", "idle"])(
     const socket = await openWebSocket();
     hub.onOpened(isolate);
     const answered = answersOf(socket, 1, () => socket.send(JSON.stringify({ id: 1, method: "Debugger.resume" })));
-    await expect.poll(() => isolate.received.at(-1)?.method).toBe("Debugger.resume");
+    await expect.poll(() => isolate.latest?.method).toBe("Debugger.resume");
     // isolated-vm handles the request only when a later one arrives.
     if (state === "paused") hub.onMessage(isolate, JSON.stringify({ method: "Debugger.paused", params: {} }));
     await expect
