@@ -103,7 +103,7 @@ export class RunJournal {
       else if (entry.type === "request") requests.set(entry.id, entry);
       else if (entry.type === "event") this.#events.push({ ...entry, isUsed: false });
       else if (entry.type === "decision") {
-        // Nobody has seen a question that the journal has only later: an answer before it counts for nothing.
+        // An answer that precedes its question in the journal is ignored: no person can have seen the question.
         if (requests.get(entry.wait)?.wait?.kind === "approval") this.#decisions.set(entry.wait, entry);
       } else if (entry.type === "approved") approved.add(entry.id);
       else if (entry.type === "elicited") {

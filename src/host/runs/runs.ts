@@ -231,7 +231,7 @@ export class Runs implements AsyncDisposable {
   }
 
   /**
-   * Returns the wait that an answer is for. Nobody can approve what the run has not asked for yet.
+   * Returns the wait that an answer is for. A wait that the run does not have yet cannot be answered.
    * @throws {ToolError} TOOL_UNAVAILABLE if there is no such run; PARAM_INVALID if it has no such wait
    */
   async #waitOf(key: RunKey, answer: Exclude<RunSignal, { event: string }>): Promise<RunWait> {

@@ -32,8 +32,9 @@ export async function readBody(request: Request, maxBytes: number): Promise<Requ
     parts.push(part);
   }
   const { method, headers, url, signal } = request;
-  decodeBody(parts);
-  return new Request(url, { method, headers, signal, body: Buffer.concat(parts) });
+  const body = Buffer.concat(parts);
+  decodeBody([body]);
+  return new Request(url, { method, headers, signal, body });
 }
 
 const DECODER = new TextDecoder("utf-8", { fatal: true });
