@@ -2,8 +2,8 @@
 // process ever serves two owners.
 import { availableParallelism } from "node:os";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { StartBackoff } from "./health/backoff.ts";
 import { LOWEST_PRIORITY } from "./health/process-meter.ts";
+import { StartBackoff } from "./health/start-backoff.ts";
 import { ProcessRoom, type RoomLimits } from "./process-eviction.ts";
 import { type CpuListener, ProcessPriorities } from "./process-priorities.ts";
 import type { PythonSources } from "./python-setup.ts";

@@ -1,6 +1,5 @@
 // Parses a worker's messages. The few that each call sends are checked by hand; all others, and every one that these checks do not accept, are
 // parsed by the schemas.
-import { countFields, type Fields, isCount, isSeq, isText } from "./check-fields.ts";
 import { GUEST_OUTCOMES } from "./guest-messages.ts";
 import {
   type EndedMessage,
@@ -9,6 +8,23 @@ import {
   WorkerMessageSchema,
   type WorkerUsage,
 } from "./worker-messages.ts";
+
+/** Fields of a message that were not checked. */
+type Fields = { readonly [name: string]: unknown };
+
+const isSeq = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 1;
+const isCount = (value: unknown): value is number =>
+  typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
+const isText = (value: unknown, maxLength: number): value is string =>
+  typeof value === "string" && value.length <= maxLength;
+
+/** Returns the number of own keys of a parsed object, or -1 for any other value. */
+function countFields(value: unknown): number {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return -1;
+  let count = 0;
+  for (const _key in value) count += 1;
+  return count;
+}
 
 const OUTCOMES: ReadonlySet<unknown> = new Set<EndedMessage["outcome"]>([...GUEST_OUTCOMES, ...STOP_REASONS]);
 const MAX_NAME_LENGTH = 64;

@@ -6,7 +6,7 @@ import { isThenable } from "../../util/host-callback.ts";
 import type { MessageStubs } from "./http/message-stubs.ts";
 import { hasAtMost, isJsonObject, type JsonObject } from "./reading/json-size.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
-import { Allowance } from "./reading/token-bucket.ts";
+import { TokenBucket } from "./reading/token-bucket.ts";
 
 /** A request to the server that is in progress. It receives the result as the server sent it. */
 export interface TransportExchange {
@@ -54,8 +54,8 @@ export class GuardedTransport implements Transport {
   onmessage?: (message: JSONRPCMessage, extra?: MessageExtraInfo) => void;
   readonly #inner: Transport;
   readonly #pending = new Map<string, PendingRequest>();
-  readonly #notifications = new Allowance(NOTIFICATIONS);
-  readonly #requests = new Allowance(REQUESTS);
+  readonly #notifications = new TokenBucket(NOTIFICATIONS);
+  readonly #requests = new TokenBucket(REQUESTS);
   /** Ids of the server's requests without a response. */
   readonly #unanswered = new Set<string>();
   /** Ids of requests to the server whose responses are being read. */

@@ -1,8 +1,7 @@
 // Creates the transport to an upstream server: the stdin and stdout of a program, or Streamable HTTP.
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { type FetchLike, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import type { TenantCredentials } from "./credentials.ts";
 import { GuardedStdioTransport, GuardedTransport } from "./guarded-transport.ts";
-import { createHttpFetch } from "./http/http-fetch.ts";
 import { createMessageFetch } from "./http/message-fetch.ts";
 import { MessageStubs } from "./http/message-stubs.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
@@ -11,6 +10,21 @@ import { createOAuthFetch } from "./oauth/oauth-fetch.ts";
 import { OAuthPolicy } from "./oauth/oauth-policy.ts";
 import type { ServerDiagnostics } from "./server-diagnostics.ts";
 import { ServerProcess } from "./server-process.ts";
+
+/** Whether a request is one of the protocol: it accepts an event stream, or ends a session. The others are those of OAuth. */
+function isProtocolRequest(init: RequestInit | undefined): boolean {
+  if (init?.method?.toUpperCase() === "DELETE") return true;
+  return new Headers(init?.headers).get("accept")?.includes("text/event-stream") === true;
+}
+
+/**
+ * Creates the fetch function of the SDK's transport, which sends the requests of the protocol and those of OAuth. Both functions check the
+ * target of a request, so one that was classified wrongly is denied.
+ */
+const createHttpFetch =
+  (fetchMessage: FetchLike, fetchOAuth: FetchLike): FetchLike =>
+  (input, init) =>
+    isProtocolRequest(init) ? fetchMessage(input, init) : fetchOAuth(input, init);
 
 /** Reopening of a lost stream. The delays are short because a call waits for the stream. */
 const RECONNECTION = {

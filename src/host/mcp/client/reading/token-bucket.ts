@@ -1,18 +1,17 @@
-// Limits how many messages a server may send unprompted: a burst, and a rate per second.
+// A token bucket. It limits how many messages a server may send unprompted: a burst, and a rate per second.
 
-export interface AllowanceOptions {
+export interface TokenBucketOptions {
   readonly burst: number;
   readonly perSecond: number;
 }
 
-/** A token bucket. */
-export class Allowance {
+export class TokenBucket {
   readonly #burst: number;
   readonly #perSecond: number;
   #left: number;
   #countedAt = performance.now();
 
-  constructor({ burst, perSecond }: AllowanceOptions) {
+  constructor({ burst, perSecond }: TokenBucketOptions) {
     this.#burst = burst;
     this.#perSecond = perSecond;
     this.#left = burst;

@@ -1,7 +1,7 @@
 // Back-off for owners whose processes fail, and quarantine of tools that may have caused it.
 import { describe, expect, test, vi } from "vitest";
-import { StartBackoff } from "../../../src/host/workers/health/backoff.ts";
 import { CrashQuarantine } from "../../../src/host/workers/health/crash-quarantine.ts";
+import { StartBackoff } from "../../../src/host/workers/health/start-backoff.ts";
 import { codeOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 describe("StartBackoff", () => {
