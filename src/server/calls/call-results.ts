@@ -1,11 +1,11 @@
 // Checks before a call runs, and conversions between its result and its row.
 import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError, type ToolResult, toJson, unavailable } from "../../host/index.ts";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
 import { isKeyRevoked } from "../records/api-keys.ts";
 import { type CallRow, findCall, type WholeCall } from "../records/calls.ts";
 import type { TenantRecord } from "../records/tenants.ts";
-import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../records/tool-versions.ts";
 import { type CallRequest, IdempotencyConflict } from "./call-request.ts";
 import { toJsonParts } from "./outcome.ts";
 

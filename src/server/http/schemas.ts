@@ -1,10 +1,10 @@
 // Schemas of what the API accepts and returns. The OpenAPI document and the typed client follow from them.
 import { z } from "@hono/zod-openapi";
+import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import { SCOPES } from "../auth/scopes.ts";
 import { KeyRateLimitSchema } from "../records/api-keys.ts";
 import { RollbackPolicySchema } from "../records/releases.ts";
 import { LimitsSchema, TenantPolicySchema } from "../records/tenant-policy.ts";
-import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../records/tool-versions.ts";
 import { LineSchema, TextSchema } from "./text-schemas.ts";
 
 const TENANT_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;

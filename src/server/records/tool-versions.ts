@@ -8,10 +8,6 @@ import type { ToolVersionsTable } from "../database/schema.ts";
 import { readJson } from "./json.ts";
 import { LimitsSchema } from "./tenant-policy.ts";
 
-/** Pattern of valid tool names. A name that does not match never reaches the database. */
-export const TOOL_NAME_PATTERN: RegExp = /^[A-Za-z0-9_.-]{1,128}$/;
-export const TOOL_NAME_RULE = "1 to 128 of A-Z a-z 0-9 _ - .";
-
 /** How a version runs, as its uploader chose it. */
 export const VersionSettingsSchema = z.strictObject({
   /** Capabilities and engine features that the version has. */

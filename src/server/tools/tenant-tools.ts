@@ -12,6 +12,7 @@ import {
   type ToolError,
   unavailable,
 } from "../../host/index.ts";
+import { TOOL_NAME_PATTERN } from "../../sandbox/contract/tool-name.ts";
 import type { Db } from "../database/open-database.ts";
 import { listAlias, listReleases, type ReleaseRecord } from "../records/releases.ts";
 import {
@@ -19,7 +20,6 @@ import {
   findVersion,
   listReadyVersions,
   readVersionFile,
-  TOOL_NAME_PATTERN,
   type ToolVersionRecord,
 } from "../records/tool-versions.ts";
 

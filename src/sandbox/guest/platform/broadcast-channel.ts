@@ -2,7 +2,7 @@
 // never leave the isolate.
 
 import { inContext, queueTask } from "../timers.ts";
-import { dispatch, EventTarget, getHandler, setHandler } from "./events.ts";
+import { defineHandlers, dispatch, EventTarget } from "./events.ts";
 import { MessageEvent } from "./message-event.ts";
 import { structuredClone } from "./structured-clone.ts";
 import { defineInterface, requireArguments } from "./webidl.ts";
@@ -50,19 +50,7 @@ export class BroadcastChannel extends EventTarget {
   unref(): this {
     return this;
   }
-
-  get onmessage(): unknown {
-    return getHandler(this, "message");
-  }
-  set onmessage(handler: unknown) {
-    setHandler(this, "message", handler);
-  }
-  get onmessageerror(): unknown {
-    return getHandler(this, "messageerror");
-  }
-  set onmessageerror(handler: unknown) {
-    setHandler(this, "messageerror", handler);
-  }
 }
 
+defineHandlers(BroadcastChannel, ["message", "messageerror"]);
 defineInterface("BroadcastChannel", BroadcastChannel);

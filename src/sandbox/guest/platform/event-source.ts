@@ -9,7 +9,7 @@ import { inContext, queueTask, startTimer } from "../timers.ts";
 import { AbortController } from "./abort.ts";
 import { TextDecoder, TextEncoder } from "./encoding.ts";
 import { EventStreamParser, type StreamedEvent } from "./event-stream.ts";
-import { dispatch, Event, EventTarget, getHandler, hasListeners, setHandler } from "./events.ts";
+import { defineHandlers, dispatch, Event, EventTarget, hasListeners } from "./events.ts";
 import { fetch, type Response } from "./fetch.ts";
 import { urls } from "./fetch-platform.ts";
 import { ErrorEvent, MessageEvent } from "./messaging.ts";
@@ -77,25 +77,6 @@ export class EventSource extends EventTarget {
   }
   get readyState(): number {
     return this.#readyState;
-  }
-
-  get onopen(): unknown {
-    return getHandler(this, "open");
-  }
-  set onopen(handler: unknown) {
-    setHandler(this, "open", handler);
-  }
-  get onmessage(): unknown {
-    return getHandler(this, "message");
-  }
-  set onmessage(handler: unknown) {
-    setHandler(this, "message", handler);
-  }
-  get onerror(): unknown {
-    return getHandler(this, "error");
-  }
-  set onerror(handler: unknown) {
-    setHandler(this, "error", handler);
   }
 
   close(): void {
@@ -178,6 +159,7 @@ export class EventSource extends EventTarget {
 }
 
 defineConstants(EventSource, STATES);
+defineHandlers(EventSource, ["open", "message", "error"]);
 defineInterface("EventSource", EventSource);
 // An EventSource cannot be cloned or transferred.
 addPlatformType({ owns: isEventSource });

@@ -12,6 +12,7 @@ import {
   ObjectKeys,
   ReflectApply,
   ReflectDefineProperty,
+  ReflectGetOwnPropertyDescriptor,
   StringConstructor,
   TypeErrorConstructor,
 } from "../primordials.ts";
@@ -343,6 +344,23 @@ export class EventTarget {
 }
 
 defineInterface("EventTarget", EventTarget);
+
+/** Defines the attributes `onTYPE` of an interface, each with the event handler of that type. */
+export function defineHandlers(made: { readonly prototype: EventTarget }, types: readonly string[]): void {
+  for (let index = 0; index < types.length; index += 1) {
+    const type = types[index] as string;
+    const name = `on${type}`;
+    const attribute = {
+      get [name](): unknown {
+        return getHandler(this as unknown as EventTarget, type);
+      },
+      set [name](handler: unknown) {
+        setHandler(this as unknown as EventTarget, type, handler);
+      },
+    };
+    ReflectDefineProperty(made.prototype, name, ReflectGetOwnPropertyDescriptor(attribute, name) as PropertyDescriptor);
+  }
+}
 
 export class CustomEvent extends Event {
   #detail: unknown;

@@ -2,7 +2,7 @@
 
 import { addPlatformType } from "../platform-types.ts";
 import { inContext, queueTask } from "../timers.ts";
-import { dispatch, Event, EventTarget, getHandler, setHandler } from "./events.ts";
+import { defineHandlers, dispatch, Event, EventTarget, getHandler, setHandler } from "./events.ts";
 import { MessageEvent } from "./message-event.ts";
 import { cloneWithTransfer } from "./structured-clone.ts";
 import { defineInterface, requireArguments } from "./webidl.ts";
@@ -117,18 +117,6 @@ export class MessagePort extends EventTarget {
     setHandler(this, "message", handler);
     this.start();
   }
-  get onmessageerror(): unknown {
-    return getHandler(this, "messageerror");
-  }
-  set onmessageerror(handler: unknown) {
-    setHandler(this, "messageerror", handler);
-  }
-  get onclose(): unknown {
-    return getHandler(this, "close");
-  }
-  set onclose(handler: unknown) {
-    setHandler(this, "close", handler);
-  }
 }
 
 export class MessageChannel {
@@ -147,6 +135,7 @@ export class MessageChannel {
   }
 }
 
+defineHandlers(MessagePort, ["messageerror", "close"]);
 defineInterface("MessagePort", MessagePort);
 defineInterface("MessageChannel", MessageChannel);
 addPlatformType({ owns: isPort, transfer: (value) => transferPort(value as MessagePort) });

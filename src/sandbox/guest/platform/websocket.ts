@@ -6,7 +6,7 @@ import { writeLazily } from "../log-lines.ts";
 import { createDomException } from "../module-loader.ts";
 import { addPlatformType } from "../platform-types.ts";
 import { CloseEvent } from "./close-event.ts";
-import { dispatch, Event, EventTarget, getHandler, hasListeners, setHandler } from "./events.ts";
+import { defineHandlers, dispatch, Event, EventTarget, hasListeners } from "./events.ts";
 import { blobs, urls } from "./fetch-platform.ts";
 import { blockedPort } from "./fetch-ports.ts";
 import { ErrorEvent, MessageEvent } from "./messaging.ts";
@@ -107,6 +107,11 @@ export class WebSocket extends EventTarget {
     };
   }
 
+  declare onopen: unknown;
+  declare onmessage: unknown;
+  declare onerror: unknown;
+  declare onclose: unknown;
+
   readonly #target: Target;
   readonly #link: Link;
   #readyState: number = STATES.CONNECTING;
@@ -163,31 +168,6 @@ export class WebSocket extends EventTarget {
   set binaryType(value: unknown) {
     const type = `${value as string}`;
     if (type === "blob" || type === "arraybuffer") this.#binaryType = type;
-  }
-
-  get onopen(): unknown {
-    return getHandler(this, "open");
-  }
-  set onopen(handler: unknown) {
-    setHandler(this, "open", handler);
-  }
-  get onmessage(): unknown {
-    return getHandler(this, "message");
-  }
-  set onmessage(handler: unknown) {
-    setHandler(this, "message", handler);
-  }
-  get onerror(): unknown {
-    return getHandler(this, "error");
-  }
-  set onerror(handler: unknown) {
-    setHandler(this, "error", handler);
-  }
-  get onclose(): unknown {
-    return getHandler(this, "close");
-  }
-  set onclose(handler: unknown) {
-    setHandler(this, "close", handler);
   }
 
   send(data: unknown): void {
@@ -264,6 +244,7 @@ export class WebSocket extends EventTarget {
 }
 
 defineConstants(WebSocket, STATES);
+defineHandlers(WebSocket, ["open", "message", "error", "close"]);
 defineInterface("WebSocket", WebSocket);
 // A WebSocket cannot be cloned or transferred.
 addPlatformType({ owns: isWebSocket });
