@@ -28,6 +28,59 @@ function addCopies(dataDir: string, id: string, count: number, oldest: string): 
   }
 }
 
+/** Adds a call that waits in the queue until next year to the database of a running server. */
+function addQueued(dataDir: string, id: string): void {
+  const database = new DatabaseSync(join(dataDir, SQLITE_FILE));
+  try {
+    const columns = database.prepare("select name from pragma_table_info('calls')").all();
+    const values: { readonly [name: string]: string } = {
+      ...{ id: "'call_' || substr(id, 6, 20) || '000000'", state: "'queued'", started_at: "null", ended_at: "null" },
+      ...{ usage: "null", run_at: String(Date.now() + 365 * 86_400_000) },
+    };
+    const names = columns.map(({ name }) => String(name));
+    database.exec(`insert into calls (${names.join()}) select ${names.map((name) => values[name] ?? name).join()}
+      from calls where id = '${id}'`);
+  } finally {
+    database.close();
+  }
+}
+
+describe("the overview", () => {
+  test("shows CPU time, waiting time and the queue of each tenant and each tool", async () => {
+    await suite.under.api("POST", "/v1/tenants", { id: "waiting" });
+    const source = "export default () => { for (const end = Date.now() + 20; Date.now() < end; ); };";
+    await suite.under.api("POST", "/v1/tenants/waiting/tools", { name: "spin", source });
+    const { body } = await suite.under.api<{ id: string }>("POST", "/v1/tenants/waiting/tools/spin/calls", {});
+    // Its row has been written when the call can be read.
+    await suite.under.api("GET", `/v1/tenants/waiting/calls/${body.id}`);
+    addQueued(suite.under.dataDir, body.id);
+    const { page, problems, go } = await open();
+    await go("");
+    const rowOf = async (table: string, name: string): Promise<ReadonlyMap<string, string>> => {
+      const region = page.getByRole("region", { name: table });
+      const row = region.getByRole("row").filter({ has: page.getByRole("cell", { name, exact: true }) });
+      await row.waitFor();
+      const titles = await region.getByRole("columnheader").allTextContents();
+      const cells = await row.getByRole("cell").allTextContents();
+      return new Map(titles.map((title, index) => [title, cells[index] ?? ""]));
+    };
+    const tenant = await rowOf("Tenants by number of calls", "waiting");
+    const tool = await rowOf("Tools by number of calls", "spin");
+    for (const row of [tenant, tool]) {
+      expect([row.get("Tenant"), row.get("Calls"), row.get("Failed"), row.get("Queued")]).toEqual([
+        ...["waiting", "1", "0 %", "1"],
+      ]);
+      expect(row.get("CPU time")).toMatch(/^\d.* m?s$/);
+      expect(row.get("Waiting p95")).toMatch(/^\d.* m?s$/);
+    }
+    await page.getByText("CPU time per second").waitFor();
+    await go("/t/waiting");
+    await page.getByRole("region", { name: "Tools by number of calls" }).waitFor();
+    expect(await page.getByRole("region", { name: "Tenants by number of calls" }).count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
+});
+
 describe("the list of calls", () => {
   test("stays in its place while new calls arrive, and misses none of many", async () => {
     await suite.under.api("POST", "/v1/tenants", { id: "busy" });

@@ -78,7 +78,7 @@ describe.for(STORES)("with %s", (kind) => {
     const turns = await countTurns(async () => {
       total = (await readOverview(database.db, window)).total;
     });
-    expect(total).toEqual({ calls: COUNT, failed: 300, p50: 50, p95: 95, p99: 99 });
+    expect(total).toEqual({ calls: COUNT, failed: 300, p50: 50, p95: 95, p99: 99, cpuMs: 0, waitP95: 0 });
     expect(turns).toBeGreaterThan(2);
     const stats = await readVersionStats(database.db, { tenantId: "acme", toolName: "common" }, now - 120_000);
     expect(stats.map(({ version, calls }) => [version, calls]).sort()).toEqual([

@@ -8,6 +8,7 @@ import { formatCount, formatMs, formatPercent } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery, urlOf } from "../state/router.ts";
 import { request } from "../state/session.ts";
+import { TenantTable, ToolTable } from "./overview-tables.tsx";
 
 const HOUR_MS = 3_600_000;
 const RANGES: readonly (readonly [id: string, text: string, ms: number])[] = [
@@ -121,7 +122,7 @@ interface FiguresProps {
 }
 
 function Figures({ overview, ms, tenantId }: FiguresProps): JSX.Element {
-  const { total, buckets, tools, problems, cpuMs, queued, running, isPartial, completeFrom } = overview;
+  const { total, buckets, tools, tenants, problems, cpuMs, queued, running, isPartial, completeFrom } = overview;
   const times = buckets.map(({ at }) => at);
   const seconds = ms / buckets.length / 1_000;
   const rate = total.calls === 0 ? 0 : total.failed / total.calls;
@@ -134,13 +135,14 @@ function Figures({ overview, ms, tenantId }: FiguresProps): JSX.Element {
         <Tile name="p95" value={formatMs(total.p95)} />
         <Tile name="p99" value={formatMs(total.p99)} />
         <Tile name="CPU time" value={formatMs(cpuMs)} />
+        <Tile name="Waiting p95" value={formatMs(total.waitP95)} />
         <Tile name="Running" value={formatCount(running)} />
         <Tile name="Queued" value={formatCount(queued)} />
       </ul>
       {isPartial ? (
         <p class="faint">
-          Durations are those of the newest 20,000 calls, since <Time at={completeFrom} />. Numbers of calls before that
-          are by hour.
+          Durations and waiting times are those of the newest 20,000 calls, since <Time at={completeFrom} />. Numbers of
+          calls and CPU time before that are by hour.
         </p>
       ) : null}
       {problems.length === 0 ? (
@@ -165,7 +167,7 @@ function Figures({ overview, ms, tenantId }: FiguresProps): JSX.Element {
           </ul>
         </section>
       )}
-      {total.calls === 0 ? (
+      {total.calls === 0 && queued === 0 ? (
         <Empty
           title="No calls in this time"
           command={`npx glovebox call NAME --input '{}'${tenantId === undefined ? "" : ` --tenant ${tenantId}`}`}
@@ -194,7 +196,27 @@ function Figures({ overview, ms, tenantId }: FiguresProps): JSX.Element {
                 { label: "p50", color: "--blue", values: buckets.map(({ p50 }) => p50) },
               ]}
             />
+            <Chart
+              label="CPU time per second"
+              times={times}
+              format={formatMs}
+              series={[
+                {
+                  label: "all calls",
+                  color: "--teal",
+                  values: buckets.map((bucket) => bucket.cpuMs / seconds),
+                  isFilled: true,
+                },
+              ]}
+            />
+            <Chart
+              label="Waiting time"
+              times={times}
+              format={formatMs}
+              series={[{ label: "p95", color: "--orange", values: buckets.map(({ waitP95 }) => waitP95) }]}
+            />
           </div>
+          {tenantId === undefined ? <TenantTable tenants={tenants} /> : null}
           <ToolTable tools={tools} hasTenants={tenantId === undefined} />
         </>
       )}
@@ -212,64 +234,5 @@ function Tile(props: {
       <span>{props.name}</span>
       <strong>{props.value}</strong>
     </li>
-  );
-}
-
-function ToolTable({
-  tools,
-  hasTenants,
-}: {
-  readonly tools: OverviewData["tools"];
-  readonly hasTenants: boolean;
-}): JSX.Element {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table scrolls by keyboard
-    <section class="table-box" tabIndex={0} aria-label="Tools by number of calls">
-      <table>
-        <caption>Tools by number of calls</caption>
-        <thead>
-          <tr>
-            {hasTenants ? <th scope="col">Tenant</th> : null}
-            <th scope="col">Tool</th>
-            <th scope="col" class="number">
-              Calls
-            </th>
-            <th scope="col" class="number">
-              Failed
-            </th>
-            <th scope="col" class="number">
-              p50
-            </th>
-            <th scope="col" class="number">
-              p95
-            </th>
-            <th scope="col" class="number">
-              p99
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {tools.map(({ tenantId, tool, calls, failed, p50, p95, p99 }) => (
-            <tr key={`${tenantId} ${tool}`}>
-              {hasTenants ? (
-                <td>
-                  <a href={urlOf(["t", tenantId])}>{tenantId}</a>
-                </td>
-              ) : null}
-              <td>
-                <a href={urlOf(["t", tenantId, "tools", tool])}>{tool}</a>
-              </td>
-              <td class="number">
-                <a href={urlOf(["t", tenantId, "calls"], { tool })}>{formatCount(calls)}</a>
-              </td>
-              <td class={failed > 0 ? "number bad-text" : "number"}>{formatPercent(failed / calls)}</td>
-              <td class="number">{formatMs(p50)}</td>
-              <td class="number">{formatMs(p95)}</td>
-              <td class="number">{formatMs(p99)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
   );
 }

@@ -9,19 +9,29 @@ export interface Column<Item> {
 
 interface TableProps<Item> {
   readonly caption: string;
+  /** Whether the caption is shown. Default: only to screen readers, because a heading above the table says the same. */
+  readonly isCaptionShown?: boolean;
   readonly columns: readonly Column<Item>[];
   readonly items: readonly Item[];
   readonly keyOf: (item: Item) => string;
-  readonly empty: JSX.Element;
+  /** What is shown instead of a table without rows. Default: nothing */
+  readonly empty?: JSX.Element;
 }
 
-export function Table<Item>({ caption, columns, items, keyOf, empty }: TableProps<Item>): JSX.Element {
-  if (items.length === 0) return empty;
+export function Table<Item>({
+  caption,
+  isCaptionShown = false,
+  columns,
+  items,
+  keyOf,
+  empty,
+}: TableProps<Item>): JSX.Element | null {
+  if (items.length === 0) return empty ?? null;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a wide table scrolls by keyboard
     <section class="table-box" tabIndex={0} aria-label={caption}>
       <table>
-        <caption class="hidden">{caption}</caption>
+        <caption class={isCaptionShown ? "" : "hidden"}>{caption}</caption>
         <thead>
           <tr>
             {columns.map(({ name, isNumber }) => (

@@ -1,34 +1,36 @@
 // Summarizes calls over time, by tenant and by tool: how many, how many failed, and how long they took. The newest calls are read one by one;
 // of those before them, the usage by hour has the numbers.
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type SelectQueryBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import type { Db } from "../database/open-database.ts";
 import { IS_OPEN_CALL, IS_QUEUED_CALL } from "../database/partial-indexes.ts";
-import type { DatabaseSchema } from "../database/schema.ts";
 import { firstIdAt } from "../ids.ts";
-import type { CallRow } from "./calls.ts";
-import { Slices } from "./slices.ts";
+import {
+  addCounts,
+  type Counts,
+  type EndedSummary,
+  endedBySpeed,
+  MAX_CALLS,
+  readNewest,
+  type Summary,
+  summarize,
+} from "./call-summary.ts";
 
-/** Calls that one overview reads at most, the newest. */
-const MAX_CALLS = 20_000;
 const HOUR_MS = 3_600_000;
 const MAX_GROUPS = 50;
+/** Queued calls that are counted by tenant and tool at most: their rows are read, where the index has the number of all. */
+const MAX_QUEUED = 20_000;
 
-export interface Summary {
-  readonly calls: number;
-  readonly failed: number;
-  /** Times in ms from acceptance to result; null without calls. */
-  readonly p50: number | null;
-  readonly p95: number | null;
-  readonly p99: number | null;
-}
 export interface OverviewBucket extends Summary {
   readonly at: number;
 }
 export interface OverviewGroup extends Summary {
   readonly tenantId: string;
   readonly tool: string;
+  /** Calls that wait in the queue now. */
+  readonly queued: number;
 }
+export type OverviewTenant = Omit<OverviewGroup, "tool">;
 export interface OverviewRecord {
   readonly from: number;
   readonly until: number;
@@ -39,63 +41,10 @@ export interface OverviewRecord {
   readonly total: Summary;
   readonly buckets: readonly OverviewBucket[];
   readonly tools: readonly OverviewGroup[];
+  readonly tenants: readonly OverviewTenant[];
   readonly cpuMs: number;
   readonly queued: number;
 }
-
-interface Ended {
-  readonly tenantId: string;
-  readonly tool: string;
-  readonly version: number | null;
-  readonly at: number;
-  readonly ms: number;
-  readonly isFailed: boolean;
-}
-
-function percentile(sorted: readonly number[], share: number): number | null {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? null;
-}
-
-/** @param calls by their time from acceptance to result */
-function summarize(calls: readonly Ended[]): Summary {
-  const sorted = calls.map(({ ms }) => ms);
-  return {
-    ...{ calls: calls.length, failed: calls.filter(({ isFailed }) => isFailed).length },
-    ...{ p50: percentile(sorted, 0.5), p95: percentile(sorted, 0.95), p99: percentile(sorted, 0.99) },
-  };
-}
-
-const SUMMARIZED = ["id", "tenant_id", "tool_name", "tool_version", "state", "created_at", "ended_at"] as const;
-type SummarizedRow = Pick<CallRow, (typeof SUMMARIZED)[number]>;
-
-/** Reads the newest calls that a query selects, up to one more than are summarized, in slices. */
-async function readNewest(
-  query: SelectQueryBuilder<DatabaseSchema, "calls", object>,
-  maxCalls: number = MAX_CALLS,
-): Promise<readonly SummarizedRow[]> {
-  const rows: SummarizedRow[] = [];
-  const slices = new Slices();
-  for (;;) {
-    const size = Math.min(slices.size, maxCalls + 1 - rows.length);
-    const last = rows.at(-1);
-    const rest = last === undefined ? query : query.where("id", "<", last.id);
-    const slice = await rest.select(SUMMARIZED).orderBy("id", "desc").limit(size).execute();
-    rows.push(...slice);
-    if (slice.length < size || rows.length > maxCalls) return rows;
-    await slices.next();
-  }
-}
-
-/** Returns the calls that have ended, by their time from acceptance to result. */
-const endedBySpeed = (rows: readonly SummarizedRow[]): readonly Ended[] =>
-  rows
-    .flatMap((row): Ended[] => {
-      if (row.ended_at === null) return [];
-      const ms = row.ended_at - row.created_at;
-      const { tenant_id: tenantId, tool_name: tool, tool_version: version, created_at: at } = row;
-      return [{ tenantId, tool, version, at, ms, isFailed: row.state === "failed" }];
-    })
-    .sort((one, other) => one.ms - other.ms);
 
 export interface OverviewOptions {
   /** Default: all tenants. */
@@ -121,38 +70,59 @@ export async function readOverview(
   await nextTurn();
   const width = (until - from) / buckets;
   const byBucket = Map.groupBy(ended, ({ at }) => Math.floor((at - from) / width));
-  const groups = new Map<string, OverviewGroup>();
-  for (const [key, calls] of Map.groupBy(ended, (call) => JSON.stringify([call.tenantId, call.tool]))) {
-    const [first] = calls as [Ended];
-    groups.set(key, { tenantId: first.tenantId, tool: first.tool, ...summarize(calls) });
-  }
   const hours = isPartial ? { tenantId, from, until: completeFrom } : undefined;
-  for (const { tenantId: owner, tool, ...counts } of hours === undefined ? [] : await countByTool(db, hours)) {
-    const key = JSON.stringify([owner, tool]);
-    groups.set(key, { tenantId: owner, tool, ...addCounts(groups.get(key) ?? summarize([]), counts) });
-  }
+  const queued = await countQueuedByTool(db, tenantId);
+  const groupBy = async (columns: GroupColumns): Promise<readonly OverviewGroup[]> => {
+    const counted = hours === undefined ? [] : await countByGroup(db, hours, columns);
+    return toGroups(columns, ended, counted, queued);
+  };
+  const tools = await groupBy(["tenant_id", "tool_name"]);
+  const tenants = await groupBy(["tenant_id"]);
   const before = hours === undefined ? [] : spread(await countByHour(db, hours), hours, { from, width, buckets });
+  const total = before.reduce<Summary>((sum, counts) => addCounts(sum, counts), summarize(ended));
   return {
     ...{ from, until, isPartial, completeFrom },
-    total: before.reduce<Summary>((sum, counts) => addCounts(sum, counts), summarize(ended)),
-    tools: [...groups.values()].toSorted((one, other) => other.calls - one.calls).slice(0, MAX_GROUPS),
+    ...{ total, tools, tenants: tenants.map(({ tool: _, ...tenant }) => tenant), cpuMs: total.cpuMs },
     buckets: Array.from({ length: buckets }, (_, index) => ({
       at: Math.round(from + index * width),
       ...addCounts(summarize(byBucket.get(index) ?? []), before[index]),
     })),
-    cpuMs: await readCpuMs(db, { tenantId, from, until }),
     queued: await countQueued(db, tenantId),
   };
 }
 
-type Counts = Pick<Summary, "calls" | "failed">;
 type Period = Pick<OverviewOptions, "tenantId" | "from" | "until">;
+type GroupColumns = readonly ["tenant_id", "tool_name"] | readonly ["tenant_id"];
+/** What is counted of a tenant or of one of its tools. `tool` is "" for a tenant. */
+interface Group {
+  readonly tenantId: string;
+  readonly tool: string;
+}
 
-const addCounts = (summary: Summary, counts: Counts | undefined): Summary => ({
-  ...summary,
-  calls: summary.calls + (counts?.calls ?? 0),
-  failed: summary.failed + (counts?.failed ?? 0),
-});
+/** Merges the calls that were read one by one, the counts of those before them, and the queue. The groups with the most calls come first. */
+function toGroups(
+  columns: GroupColumns,
+  ended: readonly EndedSummary[],
+  counted: readonly (Group & Counts)[],
+  queued: readonly (Group & { readonly queued: number })[],
+): readonly OverviewGroup[] {
+  const groups = new Map<string, OverviewGroup>();
+  const keyOf = ({ tenantId, tool }: Group): Group => ({ tenantId, tool: columns.length === 1 ? "" : tool });
+  const change = (group: Group, to: (before: OverviewGroup) => OverviewGroup): void => {
+    const names = keyOf(group);
+    const key = JSON.stringify(names);
+    groups.set(key, to(groups.get(key) ?? { ...names, ...summarize([]), queued: 0 }));
+  };
+  for (const [, calls] of Map.groupBy(ended, (call) => JSON.stringify(keyOf(call)))) {
+    const [first] = calls as [EndedSummary];
+    change(first, (before) => ({ ...before, ...summarize(calls) }));
+  }
+  for (const counts of counted) change(counts, (before) => addCounts(before, counts));
+  for (const waiting of queued) change(waiting, (before) => ({ ...before, queued: before.queued + waiting.queued }));
+  return [...groups.values()]
+    .toSorted((one, other) => other.calls + other.queued - (one.calls + one.queued))
+    .slice(0, MAX_GROUPS);
+}
 
 const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;
 /** Outcomes of calls that have not failed. */
@@ -170,17 +140,17 @@ async function countByHour(db: Db, period: Period): Promise<readonly (Counts & {
       "hour",
       sql<number>`sum(calls)`.as("all"),
       sql<number>`sum(case when ${isFailure} then calls else 0 end)`.as("bad"),
+      sql<number>`sum(cpu_ms)`.as("cpu"),
     ])
     .groupBy("hour")
     .execute();
-  return rows.map(({ hour, all, bad }) => ({ hour: Number(hour), calls: Number(all), failed: Number(bad) }));
+  return rows.map(({ hour, all, bad, cpu }) => ({
+    ...{ hour: Number(hour), calls: Number(all), failed: Number(bad), cpuMs: Number(cpu) },
+  }));
 }
 
-/** Returns the tools with the most calls. */
-async function countByTool(
-  db: Db,
-  period: Period,
-): Promise<readonly (Counts & { readonly tenantId: string; readonly tool: string })[]> {
+/** Returns the tools, or the tenants, with the most calls. */
+async function countByGroup(db: Db, period: Period, columns: GroupColumns): Promise<readonly (Counts & Group)[]> {
   const { from, until } = period;
   const [first, last] = [hourOf(from), hourOf(until)];
   const shareOf = (hour: number) => sql`cast(${shareWithin(hour, from, until)} as double precision)`;
@@ -189,16 +159,17 @@ async function countByTool(
   const rows = await usageIn(db, period)
     .select([
       "tenant_id",
-      "tool_name",
+      sql<string>`${columns.length === 1 ? sql.lit("") : sql.ref("tool_name")}`.as("tool"),
       all.as("all"),
       sql<number>`sum(case when ${isFailure} then calls * ${share} else 0 end)`.as("bad"),
+      sql<number>`sum(cpu_ms * ${share})`.as("cpu"),
     ])
-    .groupBy(["tenant_id", "tool_name"])
+    .groupBy([...columns])
     .orderBy(all, "desc")
     .limit(MAX_GROUPS)
     .execute();
   return rows.map((row) => ({
-    ...{ tenantId: row.tenant_id, tool: row.tool_name },
+    ...{ tenantId: row.tenant_id, tool: row.tool, cpuMs: Number(row.cpu) },
     ...{ calls: Math.round(Number(row.all)), failed: Math.round(Number(row.bad)) },
   }));
 }
@@ -213,8 +184,8 @@ function spread(
   { from, until }: Period,
   { width, buckets }: { readonly from: number; readonly width: number; readonly buckets: number },
 ): readonly Counts[] {
-  const exact = Array.from({ length: buckets }, () => ({ calls: 0, failed: 0 }));
-  for (const { hour, calls, failed } of hours) {
+  const exact = Array.from({ length: buckets }, () => ({ calls: 0, failed: 0, cpuMs: 0 }));
+  for (const { hour, calls, failed, cpuMs } of hours) {
     const [start, end] = [Math.max(hour, from), Math.min(hour + HOUR_MS, until)];
     for (let index = Math.floor((start - from) / width); index < buckets && from + index * width < end; index += 1) {
       const bucket = exact[index];
@@ -223,28 +194,16 @@ function spread(
       const share = Math.max(0, Math.min(end, begin + width) - Math.max(start, begin)) / HOUR_MS;
       bucket.calls += calls * share;
       bucket.failed += failed * share;
+      bucket.cpuMs += cpuMs * share;
     }
   }
   const carry = { calls: 0, failed: 0 };
-  return exact.map(({ calls, failed }) => {
-    const rounded = { calls: Math.round(calls + carry.calls), failed: Math.round(failed + carry.failed) };
+  return exact.map(({ calls, failed, cpuMs }) => {
+    const rounded = { calls: Math.round(calls + carry.calls), failed: Math.round(failed + carry.failed), cpuMs };
     carry.calls += calls - rounded.calls;
     carry.failed += failed - rounded.failed;
     return rounded;
   });
-}
-
-async function readCpuMs(
-  db: Db,
-  { tenantId, from, until }: Pick<OverviewOptions, "tenantId" | "from" | "until">,
-): Promise<number> {
-  let query = db
-    .selectFrom("usage")
-    .select((of) => of.fn.sum<number | null>("cpu_ms").as("ms"))
-    .where("hour", ">=", from - HOUR_MS)
-    .where("hour", "<", until);
-  if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
-  return Number((await query.executeTakeFirst())?.ms ?? 0);
 }
 
 async function countQueued(db: Db, tenantId: string | undefined): Promise<number> {
@@ -254,6 +213,24 @@ async function countQueued(db: Db, tenantId: string | undefined): Promise<number
       ? all.where(IS_OPEN_CALL).where("state", "=", "queued")
       : all.where(IS_QUEUED_CALL).where("tenant_id", "=", tenantId);
   return Number((await query.executeTakeFirst())?.count ?? 0);
+}
+
+/** Counts queued calls by tool, the first that are due. */
+async function countQueuedByTool(
+  db: Db,
+  tenantId: string | undefined,
+): Promise<readonly (Group & { readonly queued: number })[]> {
+  const all = db.selectFrom("calls").select(["tenant_id", "tool_name"]);
+  const first =
+    tenantId === undefined
+      ? all.where(IS_OPEN_CALL).where("state", "=", "queued").orderBy("state").orderBy("run_at")
+      : all.where(IS_QUEUED_CALL).where("tenant_id", "=", tenantId).orderBy("run_at");
+  const rows = await db
+    .selectFrom(first.limit(MAX_QUEUED).as("first"))
+    .select(["tenant_id", "tool_name", (of) => of.fn.countAll<number>().as("count")])
+    .groupBy(["tenant_id", "tool_name"])
+    .execute();
+  return rows.map((row) => ({ tenantId: row.tenant_id, tool: row.tool_name, queued: Number(row.count) }));
 }
 
 export interface VersionStatsRecord extends Summary {

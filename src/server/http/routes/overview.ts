@@ -50,7 +50,13 @@ const summary = {
   p50: z.number().nullable().describe("Median time in ms from acceptance to result"),
   p95: z.number().nullable(),
   p99: z.number().nullable(),
+  cpuMs: z.number().describe("CPU time in ms. Of a durable run, that of its last attempt"),
+  waitP95: z
+    .number()
+    .nullable()
+    .describe("Time in ms that 95 % of the calls waited at most, in the queue and for a worker process"),
 };
+const queuedNow = z.int().describe("Calls that wait in the queue now; the first 20,000 of all queued calls count");
 export const ProblemSchema = z
   .strictObject({
     kind: z.enum(PROBLEM_KINDS),
@@ -71,7 +77,12 @@ export const OverviewSchema = z
     ),
     total: z.strictObject(summary),
     buckets: z.array(z.strictObject({ at: TimeSchema, ...summary })),
-    tools: z.array(z.strictObject({ tenantId: z.string(), tool: z.string(), ...summary })),
+    tools: z
+      .array(z.strictObject({ tenantId: z.string(), tool: z.string(), ...summary, queued: queuedNow }))
+      .describe("The 50 tools with the most calls"),
+    tenants: z
+      .array(z.strictObject({ tenantId: z.string(), ...summary, queued: queuedNow }))
+      .describe("The 50 tenants with the most calls"),
     cpuMs: z.number(),
     queued: z.int(),
     running: z.int(),
