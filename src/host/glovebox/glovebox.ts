@@ -68,7 +68,8 @@ import type { Launcher } from "../workers/hardening/launcher.ts";
 import type { HardeningReport } from "../workers/hardening/layers.ts";
 import type { QuarantinedTool } from "../workers/health/crash-quarantine.ts";
 import type { WorkerInfo } from "../workers/worker-info.ts";
-import { closeAll, parseCloseOptions } from "./closing.ts";
+import { closeParts, parseCloseOptions } from "./closing.ts";
+import { type SecondaryToolList, SecondaryToolLists } from "./secondary-tool-lists.ts";
 import { closeOnSignals } from "./shutdown.ts";
 import { ToolBuilder } from "./tool-builder.ts";
 import { EnvironmentResolver, type ToolEnvironment } from "./tool-environment.ts";
@@ -79,14 +80,6 @@ import {
   ToolRegistrar,
 } from "./tool-registrar.ts";
 import { parseReleaseVersions, type ReleaseVersion, ToolReleases } from "./tool-releases.ts";
-
-/** Longest time in ms to close the running calls. They end within a second of their abort, but the host's hooks may take longer. */
-const CALLS_CLOSE_MS = 1_500;
-/**
- * Longest time in ms to close the bundler, the worker processes and the upstream servers. An upstream server that does not exit is killed
- * after 2 s.
- */
-const PARTS_CLOSE_MS = 3_000;
 
 /** Result of `inspectTool`: a tool that was built and whose definition was extracted, but that is not registered. */
 export interface ToolInspection {
@@ -104,19 +97,6 @@ export interface ToolInspection {
   readonly extractMs: number;
   /** Whether the bundle came from the cache. */
   readonly cached: boolean;
-}
-
-/** A list of tools next to the Glovebox's own, and the parts that run them. @internal */
-export interface SecondaryToolList {
-  readonly router: ToolRouter;
-  readonly pool: CallPool;
-  readonly bundler: Bundler;
-  readonly python: PythonHost;
-  readonly environments: EnvironmentResolver;
-  readonly store: KvStore;
-  readonly kvPending: PendingByKey;
-  /** Ends the calls of the list's tools. */
-  close(): Promise<void>;
 }
 
 /**
@@ -156,9 +136,7 @@ export class Glovebox implements AsyncDisposable {
   readonly #registrar: ToolRegistrar;
   readonly #releases: ToolReleases;
   readonly #sessionRouter: ToolRouter;
-  readonly #openRouter: () => ToolRouter;
-  /** Routers of code modes, each with a function that drops what its list keeps of a tenant. */
-  readonly #secondaryToolLists = new Map<ToolRouter, (tenantId: string) => void>();
+  readonly #secondaryToolLists: SecondaryToolLists;
   readonly #ownStore: KvStore | undefined;
   readonly #store: KvStore;
   readonly #lifecycle: TenantLifecycle;
@@ -223,7 +201,10 @@ export class Glovebox implements AsyncDisposable {
       throwIfClosed: () => this.#throwIfClosed(),
     });
     this.#sessionRouter = dependencies.sessionRouter;
-    this.#openRouter = dependencies.openRouter;
+    this.#secondaryToolLists = new SecondaryToolLists(dependencies.openRouter, {
+      ...{ pool: this.#pool, bundler: this.#bundler, python: this.#python },
+      ...{ environments: this.#environments, store: this.#store, kvPending: this.#kvPending },
+    });
     this.#sessions = new Sessions({
       router: dependencies.sessionRouter,
       tenancy: dependencies.router.tenancy,
@@ -629,16 +610,7 @@ export class Glovebox implements AsyncDisposable {
    */
   openSecondaryToolList(onTenantDeleted: (tenantId: string) => void): SecondaryToolList {
     this.#throwIfClosed();
-    const router = this.#openRouter();
-    this.#secondaryToolLists.set(router, onTenantDeleted);
-    return {
-      ...{ router, pool: this.#pool, bundler: this.#bundler, python: this.#python },
-      ...{ environments: this.#environments, store: this.#store, kvPending: this.#kvPending },
-      close: async () => {
-        await router[Symbol.asyncDispose]();
-        this.#secondaryToolLists.delete(router);
-      },
-    };
+    return this.#secondaryToolLists.open(onTenantDeleted);
   }
 
   #sessionTool({ language, grant }: ParsedSessionOptions): ToolEnvironment {
@@ -658,8 +630,7 @@ export class Glovebox implements AsyncDisposable {
     const toolCalls = this.router.listCalls(options);
     const tenantId = this.router.tenancy.filterOf(options ?? {});
     const sessionCalls = this.#sessionRouter.listCalls(tenantId === undefined ? { scope: "all" } : { tenantId });
-    const sideCalls = [...this.#secondaryToolLists.keys()].flatMap((router) => router.listCalls(options));
-    const all = [...toolCalls, ...sessionCalls, ...sideCalls];
+    const all = [...toolCalls, ...sessionCalls, ...this.#secondaryToolLists.listCalls(options)];
     return all.sort((a, b) => a.startedAt - b.startedAt);
   }
 
@@ -673,10 +644,8 @@ export class Glovebox implements AsyncDisposable {
     const isToolCall = this.router.cancelCall(id, options);
     const tenantId = this.router.tenancy.tenantOf(options?.tenantId);
     const isSessionCall = this.#sessionRouter.cancelCall(id, { tenantId });
-    const isSideCall = [...this.#secondaryToolLists.keys()]
-      .map((router) => router.cancelCall(id, options))
-      .includes(true);
-    return isToolCall || isSessionCall || isSideCall;
+    const isSecondaryCall = this.#secondaryToolLists.cancelCall(id, options);
+    return isToolCall || isSessionCall || isSecondaryCall;
   }
 
   /** Runs one call, as `glovebox.router.execute()`. Never rejects: a failure is a result with `success: false`. */
@@ -704,7 +673,7 @@ export class Glovebox implements AsyncDisposable {
     return deferFailure(async () => {
       const { drainMs } = parseCloseOptions(options);
       this.#closed = true;
-      const routers = [this.router, this.#sessionRouter, ...this.#secondaryToolLists.keys()];
+      const routers = [this.router, this.#sessionRouter, ...this.#secondaryToolLists.routers];
       if (drainMs > 0) await Promise.all(routers.map((router) => router.drain(drainMs)));
       this.#closingSignal.abort();
       this.#closing ??= this.#closeParts();
@@ -714,41 +683,11 @@ export class Glovebox implements AsyncDisposable {
 
   async #closeParts(): Promise<void> {
     this.#onSignals?.[Symbol.dispose]();
-    const dispose = (part: AsyncDisposable | undefined) => () => part?.[Symbol.asyncDispose]();
-    const store = this.#ownStore;
-    await closeAll(
-      [
-        // Calls get their results before the parts that they run on are closed.
-        {
-          withinMs: CALLS_CLOSE_MS,
-          parts: [
-            { name: "the running calls", close: dispose(this.router), forceClose: () => this.router.forceClose() },
-            ...[...this.#secondaryToolLists.keys()].map((router) => ({
-              name: "the runs of code",
-              close: dispose(router),
-              forceClose: () => router.forceClose(),
-            })),
-            { name: "the sessions", close: dispose(this.#sessions), forceClose: () => this.#sessions.forceClose() },
-          ],
-        },
-        {
-          withinMs: PARTS_CLOSE_MS,
-          parts: [
-            { name: "the upstream MCP servers", close: dispose(this.mcp) },
-            { name: "the bundler", close: dispose(this.#bundler) },
-            { name: "the worker processes", close: dispose(this.#pool) },
-          ],
-        },
-        {
-          parts: [
-            {
-              name: "the key-value store",
-              close: () => store?.[Symbol.asyncDispose]?.(),
-              forceClose: () => (store instanceof SqliteKvStore ? store.forceClose() : undefined),
-            },
-          ],
-        },
-      ],
+    await closeParts(
+      {
+        ...{ router: this.router, secondaryRouters: this.#secondaryToolLists.routers, sessions: this.#sessions },
+        ...{ mcp: this.mcp, bundler: this.#bundler, pool: this.#pool, store: this.#ownStore },
+      },
       this.#config.onError,
     );
   }

@@ -9,6 +9,7 @@ import type { KvDeletion, KvStore } from "../capabilities/kv/kv-store.ts";
 import { readDeletion } from "../capabilities/kv/store-answers.ts";
 import type { Placement } from "../config/glovebox-options.ts";
 import { parseOptions } from "../config/option-errors.ts";
+import type { SecondaryToolLists } from "../glovebox/secondary-tool-lists.ts";
 import type { McpManager } from "../mcp/client/manager.ts";
 import type { RegisteredTool } from "../routing/registry.ts";
 import type { ToolInvoker } from "../routing/tool-invoker.ts";
@@ -64,8 +65,8 @@ const STORE_TIMEOUT_MS = 300_000;
 export interface TenantLifecycleDependencies {
   readonly router: ToolRouter;
   readonly sessionRouter: ToolRouter;
-  /** Routers of other lists of tools, such as those of code modes, each with a function that drops what its list keeps of a tenant. */
-  readonly secondaryToolLists: ReadonlyMap<ToolRouter, (tenantId: string) => void>;
+  /** Other lists of tools, such as those of code modes. */
+  readonly secondaryToolLists: Pick<SecondaryToolLists, "routers" | "deleteTenant">;
   readonly invoker: ToolInvoker;
   readonly sessions: Sessions;
   readonly mcp: McpManager;
@@ -154,7 +155,7 @@ export class TenantLifecycle {
       if (router.registry.remove(definition.name, owner)) executor.retire?.();
     }
     router.tenants.invalidate(tenantId);
-    for (const drop of this.#dependencies.secondaryToolLists.values()) drop(tenantId);
+    this.#dependencies.secondaryToolLists.deleteTenant(tenantId);
     const healthRecords = router.forgetHealth(tenantId) + sessionRouter.forgetHealth(tenantId);
     const workers = pool.endOwner(this.#dependencies.ownerOf(tenantId), placement === "shared");
     pool.deleteTenant?.(tenantId);
@@ -179,7 +180,7 @@ export class TenantLifecycle {
     const { router, sessionRouter, secondaryToolLists } = this.#dependencies;
     const message = `The call was cancelled because its tenant was ${how}`;
     const reason = new ToolError("CANCELLED", message, { details: { reason: `tenant_${how}` } });
-    const routers = [router, sessionRouter, ...secondaryToolLists.keys()];
+    const routers = [router, sessionRouter, ...secondaryToolLists.routers];
     const ended = await Promise.all(routers.map((one) => one.endCalls(tenantId, reason)));
     return ended.reduce((sum, count) => sum + count, 0);
   }
