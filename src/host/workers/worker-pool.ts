@@ -8,8 +8,9 @@ import { LinkedList } from "../util/linked-list.ts";
 import type { CallPool } from "./call-pool.ts";
 import { CrashQuarantine, type QuarantinedTool } from "./health/crash-quarantine.ts";
 import { JobPlacement } from "./job-placement.ts";
-import type { CallListener, CallLossReason } from "./open-call.ts";
+import type { CallLossReason } from "./open-call.ts";
 import { type Job, type JobOwner, PlacedJob, type SessionPlacement, type Ticket, type WarmUse } from "./pool-job.ts";
+import { prewarm } from "./prewarm.ts";
 import { BUSY_RATE } from "./process-priorities.ts";
 import type { PythonSources } from "./python-setup.ts";
 import { canUseParentSlot, type Entry, FairQueue } from "./scheduling/fair-queue.ts";
@@ -146,8 +147,7 @@ export class WorkerPool implements CallPool, JobOwner {
 
   /**
    * Makes an isolate of a tool, for a later call, in a process that uses an earlier version of it. It takes no
-   * concurrency slot and no place in the queue, because an update must not delay calls. Resolves when the isolate is
-   * ready or could not be made. Never rejects.
+   * concurrency slot and no place in the queue, because an update must not delay calls. Never rejects.
    */
   async prewarm(
     { worker, profile: earlier, tenantId }: WarmUse,
@@ -155,25 +155,7 @@ export class WorkerPool implements CallPool, JobOwner {
     bundle: SentBundle,
   ): Promise<void> {
     if (this.#closed || !this.#manager.open.includes(worker)) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const listener: CallListener = {
-      ...{ onPlaced() {}, onLog() {}, onProgress() {}, onCapability() {}, onPaused() {}, onStuck() {} },
-      onEnded: () => resolve(),
-      onLost: () => resolve(),
-    };
-    const like = worker.toolIdOf(earlier);
-    const order = { type: "call", tool: profile, callId: "prewarm", tenantId, prewarm: { like } } as const;
-    let timer: NodeJS.Timeout | undefined;
-    try {
-      const seq = worker.start({ order, bundle, input: "" }, listener);
-      timer = setTimeout(() => worker.cancel(seq), profile.limits.timeoutMs);
-      this.#manager.watch();
-      await promise;
-    } catch {
-      // The process has ended. The next call of the tool starts another one.
-    } finally {
-      clearTimeout(timer);
-    }
+    await prewarm(worker, { profile, bundle, tenantId, like: worker.toolIdOf(earlier) }, () => this.#manager.watch());
   }
 
   /**

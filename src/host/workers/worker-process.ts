@@ -3,9 +3,9 @@
 // worst answer the calls that it was given.
 
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { type Frame, MAX_FRAME_BYTES } from "../../sandbox/protocol/frames.ts";
+import type { Frame } from "../../sandbox/protocol/frames.ts";
 import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
-import { MAX_INSPECT_BYTES, MAX_MESSAGE_BYTES, PROTOCOL_VERSION } from "../../sandbox/protocol/message-fields.ts";
+import { MAX_MESSAGE_BYTES } from "../../sandbox/protocol/message-fields.ts";
 import { parseWorkerMessage } from "../../sandbox/protocol/read-worker-message.ts";
 import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import { RunningTimer } from "../util/running-timer.ts";
@@ -19,12 +19,13 @@ import { ProcessMonitor } from "./health/process-monitor.ts";
 import { type CallListener, type CallMessage, LossEvent, OpenCall } from "./open-call.ts";
 import { ProcessCalls } from "./process-calls.ts";
 import { ProcessInspection } from "./process-inspection.ts";
-import { PythonSetup, type PythonSources } from "./python-setup.ts";
+import type { PythonSetup, PythonSources } from "./python-setup.ts";
 import type { LaunchedProcess } from "./spawn/launched-process.ts";
 import { WorkerChannel } from "./worker-channel.ts";
 import { type ToolUse, WorkerContents, type WorkerIsolates } from "./worker-contents.ts";
 import type { SentBundle, WorkerJob, WorkerSources, WorkerStart } from "./worker-job.ts";
 import { WORKER_KINDS, type WorkerKind } from "./worker-kind.ts";
+import { WorkerStartup } from "./worker-startup.ts";
 
 /** Returns the initial state of a repeatable call without its turns, which are sent apart. */
 const toStart = ({ seed, now, mode = "virtual", rollbackMs }: Deterministic): Omit<Deterministic, "turns"> => ({
@@ -38,13 +39,6 @@ const RELEASE_MS = 200;
 const MAX_RELEASE_MS = 1_000;
 /** The same for a call that is cancelled while its process reads no messages. Then only SIGKILL stops it early. */
 const INSIDE_RELEASE_MS = 20;
-/** Longest time in ms until a new worker reports `ready`: far more than an idle machine needs, because calls have deadlines of their own. */
-const START_MS = 30_000;
-/**
- * The same until the interpreter is loaded. It takes seven seconds of CPU time if the process also makes the snapshot, which a
- * process on a busy machine gets within minutes (measured: more than 60 s).
- */
-const PYTHON_START_MS = 240_000;
 /**
  * With idle scheduling a process may get no CPU time while others keep all cores busy. After this many ms it starts at
  * normal priority.
@@ -70,17 +64,13 @@ export class WorkerProcess {
   readonly #channel: WorkerChannel;
   readonly #calls = new ProcessCalls();
   readonly #contents: WorkerContents;
-  /** Set if the process was started without the prelude's code cache: it returns one when it is ready. */
-  #awaitedCache: EngineCache | undefined;
-  /** Set while the worker makes the code caches of the platform modules. */
-  #awaitedChunks: EngineCache | undefined;
+  readonly #startup: WorkerStartup;
   /** Set for Python processes only. */
   readonly #python: PythonSetup | undefined;
   #isStuck = false;
   readonly #launcher: Launcher;
   readonly #inspection: ProcessInspection;
   readonly #onChange: (worker: WorkerProcess) => void;
-  #startTimer: NodeJS.Timeout;
   readonly #monitor: ProcessMonitor;
   readonly #awake = new StayAwake();
   #lastSeq = 0;
@@ -150,17 +140,18 @@ export class WorkerProcess {
       if (!this.#dead) this.#channel.write(message, parts);
       if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("unread");
     });
-    const cached = sources.preludeCache.bytes;
-    if (cached.byteLength === 0) this.#awaitedCache = sources.preludeCache;
-    if (this.#inspection.isEnabled) this.#channel.allow(MAX_INSPECT_BYTES + MiB);
-    const inspect = this.#inspection.isEnabled ? { inspect: true } : {};
-    this.#channel.write({ type: "init", protocolVersion: PROTOCOL_VERSION, ...inspect }, [
-      sources.preludeSource,
-      cached,
-      sources.moduleCache.bytes,
-    ]);
-    this.#startTimer = this.#limitStartTime(START_MS);
-    this.#python = kind === "python" ? this.#openPython(this.interpreter) : undefined;
+    this.#startup = new WorkerStartup(this.#channel, sources, {
+      isInspected: this.#inspection.isEnabled,
+      onLate: () => {
+        this.isLate = true;
+        this.kill();
+      },
+    });
+    if (kind === "python") {
+      if (this.interpreter === undefined) throw new Error("The Python runtime is not configured");
+      this.#python = this.#startup.openPython(this.interpreter);
+      this.#contents.addBundle(this.interpreter.sha256);
+    }
     this.#process = sources.launcher.launch(
       {
         onConnected: (socket) => {
@@ -172,25 +163,6 @@ export class WorkerProcess {
       },
       options,
     );
-  }
-
-  #limitStartTime(withinMs: number): NodeJS.Timeout {
-    return setTimeout(() => {
-      this.isLate = true;
-      this.kill();
-    }, withinMs);
-  }
-
-  #openPython(python: PythonSources | undefined): PythonSetup {
-    if (python === undefined) throw new Error("The Python runtime is not configured");
-    const setup = new PythonSetup(python);
-    this.#channel.allow(Math.min(MAX_FRAME_BYTES, setup.answerBytes));
-    for (const { fileName, bytes } of setup.wheels) {
-      this.#channel.write({ type: "python-package", fileName }, [bytes]);
-    }
-    this.#channel.write(setup.message, setup.parts);
-    this.#contents.addBundle(python.sha256);
-    return setup;
   }
 
   #beginMonitoring({ niceness = 0 }: StartOptions): void {
@@ -416,18 +388,7 @@ export class WorkerProcess {
    * before it has answered.
    */
   requestModuleCaches(cache: EngineCache): void {
-    this.#awaitedChunks = cache;
-    this.#channel.allow(cache.maxBytes + MiB);
-    this.#channel.write({ type: "make-module-caches" });
-  }
-
-  #receiveModuleCaches([caches]: readonly Buffer[]): void {
-    if (this.#awaitedChunks === undefined || caches === undefined) {
-      throw new Error("The worker sent code caches that were not requested");
-    }
-    // If it received a call meanwhile, a tool may have tampered with the caches: do not share them.
-    if (this.servedCalls === 0) this.#awaitedChunks.offer(caches);
-    this.#awaitedChunks = undefined;
+    this.#startup.requestModuleCaches(cache);
   }
 
   /**
@@ -516,7 +477,7 @@ export class WorkerProcess {
     }
     this.#dead = true;
     this.#drainTimer?.[Symbol.dispose]();
-    clearTimeout(this.#startTimer);
+    this.#startup[Symbol.dispose]();
     this.#channel[Symbol.dispose]();
     this.#monitor[Symbol.dispose]();
     const open = [...this.#calls].filter((call) => !call.hasEnded);
@@ -559,7 +520,7 @@ export class WorkerProcess {
     else if (parsed.type === "pong") {
       if (!this.#monitor.acceptPong()) throw new Error("The worker sent a pong without a ping");
     } else if (parsed.type === "python-ready") this.#becomePythonReady(parts);
-    else if (parsed.type === "module-caches") this.#receiveModuleCaches(parts);
+    else if (parsed.type === "module-caches") this.#startup.acceptModuleCaches(parts, this.servedCalls);
     else if (parsed.type === "inspect-open") this.#inspection.begin(parsed.seq);
     else if (parsed.type === "inspected") this.#inspection.receive(parsed.seq, parts);
     else if (parsed.type === "stuck") {
@@ -594,17 +555,11 @@ export class WorkerProcess {
     return this.rssBytes > this.#ceilingBytes;
   }
 
-  #becomeReady([preludeCache]: readonly Buffer[]): void {
+  #becomeReady(parts: readonly Buffer[]): void {
     if (this.#ready) throw new Error("The worker sent ready twice");
-    if (preludeCache !== undefined) {
-      if (this.#awaitedCache === undefined) throw new Error("The worker sent a code cache that was not requested");
-      this.#awaitedCache.offer(preludeCache);
-      this.#awaitedCache = undefined;
-    }
+    this.#startup.acceptReady(parts);
     this.#ready = true;
     this.lastUsed = performance.now();
-    clearTimeout(this.#startTimer);
-    if (this.#python !== undefined) this.#startTimer = this.#limitStartTime(PYTHON_START_MS);
     this.#monitor.attach();
     this.#updateReference();
     for (const call of this.#calls) {
@@ -616,10 +571,8 @@ export class WorkerProcess {
   }
 
   #becomePythonReady(parts: readonly Buffer[]): void {
-    if (this.#python === undefined || !this.#ready)
-      throw new Error("The worker reported an interpreter that was not requested");
-    this.#python.answered(parts);
-    clearTimeout(this.#startTimer);
+    if (!this.#ready) throw new Error("The worker reported an interpreter that was not requested");
+    this.#startup.acceptPython(parts);
     this.#onChange(this);
   }
 

@@ -84,3 +84,18 @@ export function toEnd(outcome: GuestOutcome, text: string, parts: readonly unkno
   if (typeof contentText !== "string") return { outcome, text, bytes };
   return { outcome, text, bytes, content: { text: contentText, bytes: toBytes(contentHeader, contentData) } };
 }
+
+const MAX_REASON_LENGTH = 4_096;
+/** Line that isolated-vm puts between the isolate's frames and the worker's own in the stack of a copied error. */
+const STACK_BOUNDARY = "    at (<isolated-vm boundary>)";
+
+/**
+ * Describes a rejection reason that isolated-vm has copied: a primitive, or an Error of this realm whose stack continues in host files.
+ * Returns only the guest's part of the stack, or no stack if isolated-vm has not marked the end of that part.
+ */
+export function describeReason(reason: unknown): string {
+  if (!(reason instanceof Error)) return String(reason).slice(0, MAX_REASON_LENGTH);
+  const end = reason.stack?.indexOf(STACK_BOUNDARY) ?? -1;
+  const text = end < 0 ? `${reason.name}: ${reason.message}` : (reason.stack ?? "").slice(0, end).trimEnd();
+  return text.slice(0, MAX_REASON_LENGTH);
+}

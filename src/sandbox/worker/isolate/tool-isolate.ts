@@ -17,6 +17,7 @@ import { type PlannedTurn, TurnScheduler } from "../turns/turn-scheduler.ts";
 import { createEngine, type Engine, type EngineSources, type LoadableBundle } from "./engine.ts";
 import {
   createInternalHeader,
+  describeReason,
   type GuestCall,
   type GuestDeadline,
   type GuestEnd,
@@ -43,9 +44,6 @@ export interface IsolateOptions extends Omit<BootOptions, "fixed">, V8IsolateOpt
 const WARM_UP_TOOL = "(async (register) => register({ default: async (input) => DOMException && input }))";
 const WARM_UP_HEADER = createInternalHeader(1_024);
 
-const MAX_REASON_LENGTH = 4_096;
-/** Line that isolated-vm puts between the isolate's frames and the worker's own in the stack of a copied error. */
-const STACK_BOUNDARY = "    at (<isolated-vm boundary>)";
 /** Longest time in ms that a guest may keep running after its result. Then its isolate is disposed instead of reused. */
 const SETTLE_MS = 2;
 /** First part of that time in ms, in which the worker polls the state: sleeping and waking up would take longer. */
@@ -62,17 +60,6 @@ const TURN_ENTRIES = {
 } as const satisfies { readonly [Kind in TurnKind]: EnterKind };
 /** A reading of the heap is reused until the guest has run for this time in ms. Filling 1 MiB takes about a millisecond. */
 const HEAP_READING_MS = 1;
-
-/**
- * Describes a rejection reason that isolated-vm has copied: a primitive, or an Error of this realm whose stack continues in host files.
- * Returns only the guest's part of the stack, or no stack if isolated-vm has not marked the end of that part.
- */
-function describeReason(reason: unknown): string {
-  if (!(reason instanceof Error)) return String(reason).slice(0, MAX_REASON_LENGTH);
-  const end = reason.stack?.indexOf(STACK_BOUNDARY) ?? -1;
-  const text = end < 0 ? `${reason.name}: ${reason.message}` : (reason.stack ?? "").slice(0, end).trimEnd();
-  return text.slice(0, MAX_REASON_LENGTH);
-}
 
 /**
  * Owns one isolate. Use: `boot`, `load`, then any number of `call`s, one after the other. The owner must `dispose` it, which also stops
