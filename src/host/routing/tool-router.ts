@@ -2,10 +2,9 @@
 import * as z from "zod";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { LIMITS, type Limits, type PartialLimits } from "../../sandbox/contract/limits.ts";
+import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import { resolveLimits } from "../config/resolve-limits.ts";
 import type { CallContext, ToolCall, ToolResult } from "../contract/tool-call.ts";
 import { createToolStream, type ToolStream } from "../contract/tool-stream.ts";
 import type { ToolExecutor } from "../executors/executor.ts";
@@ -20,7 +19,7 @@ import { digestOfTool, isSameDefinition } from "../pipeline/tool-digest.ts";
 import { MemoryQuotaStore } from "../tenants/quotas/memory-quota-store.ts";
 import { TenantQuotas } from "../tenants/quotas/tenant-quotas.ts";
 import { Tenancy, type TenantFilter } from "../tenants/tenancy.ts";
-import { TenantPolicies, type TenantPolicy } from "../tenants/tenant-policies.ts";
+import { TenantPolicies } from "../tenants/tenant-policies.ts";
 import { TenantStates } from "../tenants/tenant-states.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { notifySafely } from "../util/host-callback.ts";
@@ -30,7 +29,7 @@ import { CallRunner, type Flight } from "./call-runner.ts";
 import { type CheckedToolRegistry, toCheckedRegistry } from "./checked-registry.ts";
 import { Discoveries } from "./discovery.ts";
 import { type SourceHealth, SourceHealthRegistry } from "./health/source-health.ts";
-import { type ListedTool, toListedTool } from "./listed-tool.ts";
+import type { ListedTool } from "./listed-tool.ts";
 import { type CallInfo, OpenCalls, type TrackedCall } from "./open-calls.ts";
 import { toRegisteredTool } from "./registered-tool.ts";
 import {
@@ -46,6 +45,7 @@ import { checkTool, type RegisteredTool } from "./registry.ts";
 import { checkSource, parseRouterOptions, type ToolRouterOptions } from "./router-options.ts";
 import { checkString, parseTenantFilter, parseTenantId, parseTenantScope, type TenantScope } from "./tenant-scope.ts";
 import { ToolGate } from "./tool-gate.ts";
+import { ToolListing } from "./tool-listing.ts";
 import { AddedToolProvider, type SourceTransport } from "./tool-source.ts";
 
 export type { HostToolDefinition, RegisterOptions } from "./registration.ts";
@@ -74,11 +74,11 @@ export class ToolRouter implements AsyncDisposable {
   /** Executors of versions that were replaced by an update. Undefined before the first update, which saves each call a look-up. */
   #updated: WeakSet<ToolExecutor> | undefined;
   readonly #thread = new SchemaThread();
-  readonly #limits: PartialLimits;
   readonly #gate: ToolGate | undefined;
   readonly #health: SourceHealthRegistry;
   readonly #sources = new Set<string>();
   readonly #discoveries: Discoveries;
+  readonly #listing: ToolListing;
   /** Resolves the tenant that a method concerns, by the `tenancy` option. */
   readonly tenancy: Tenancy;
   /** Policies of tenants. */
@@ -98,7 +98,6 @@ export class ToolRouter implements AsyncDisposable {
     const { registry, limits, tenancy, tenants, tenantCache, ...given } = parseRouterOptions(options);
     const { enabled, flags, health, onInternalError, hooks, telemetry, log, coarseTime, egress, secrets } = given;
     this.registry = toCheckedRegistry(registry);
-    this.#limits = limits;
     this.tenancy = new Tenancy(tenancy);
     const { rateLimit, quotas, quotaStore = new MemoryQuotaStore() } = given;
     const defaults = { coarseTime, egress, secrets, rateLimit, quotas };
@@ -113,6 +112,10 @@ export class ToolRouter implements AsyncDisposable {
       isOn && flags === undefined ? undefined : new ToolGate({ enabled: isOn, flags, onError: onInternalError });
     this.#health = new SourceHealthRegistry(health);
     this.#discoveries = new Discoveries(this.#health, onInternalError);
+    this.#listing = new ToolListing({
+      ...{ registry: this.registry, tenantStates: this.tenantStates, clocks: this.#clocks },
+      ...{ discoveries: this.#discoveries, gate: this.#gate, limits },
+    });
     this.#onInternalError = onInternalError;
     if (log !== undefined) this.#health.onChange = (change) => log.circuitChanged(change);
     this.#hooks = hooks.length === 0 ? undefined : new Hooks(hooks, (failure) => this.#reportHookFailure(failure, log));
@@ -277,11 +280,7 @@ export class ToolRouter implements AsyncDisposable {
    */
   async settingsOf(tool: RegisteredTool, tenantId: string): Promise<CallSettings> {
     const policy = await this.tenants.whenKnown(tenantId);
-    return { limits: this.#limitsOf(tool, policy), coarseTime: policy.coarseTime };
-  }
-
-  #limitsOf({ hostLimits, authorLimits, defaultLimits }: RegisteredTool, { configuredLimits }: TenantPolicy): Limits {
-    return resolveLimits([this.#limits, configuredLimits, hostLimits], authorLimits, defaultLimits);
+    return { limits: this.#listing.limitsOf(tool, policy), coarseTime: policy.coarseTime };
   }
 
   /**
@@ -336,10 +335,7 @@ export class ToolRouter implements AsyncDisposable {
    * @throws {ToolError} PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant
    */
   getRegisteredTools(options?: TenantScope): readonly ToolDefinition[] {
-    const tenantId = this.#tenantOf(options);
-    const tools = this.registry.list(tenantId).map((tool) => tool.definition);
-    const gate = this.#gate;
-    return gate === undefined ? tools : tools.filter(({ name }) => gate.isKnownOn({ tenantId, toolName: name }));
+    return this.#listing.known(this.#tenantOf(options)).map(({ definition }) => definition);
   }
 
   /**
@@ -351,7 +347,7 @@ export class ToolRouter implements AsyncDisposable {
    */
   listTools(options?: TenantScope): Promise<readonly ToolDefinition[]> {
     return deferFailure(async () =>
-      (await this.#findTools(this.#tenantOf(options))).map(({ definition }) => definition),
+      (await this.#listing.find(this.#tenantOf(options))).map(({ definition }) => definition),
     );
   }
 
@@ -363,30 +359,8 @@ export class ToolRouter implements AsyncDisposable {
   describeTools(options?: TenantScope): Promise<readonly ListedTool[]> {
     return deferFailure(async () => {
       const tenantId = this.#tenantOf(options);
-      // Once for the whole list, because it may call a function of the host.
-      const policy = await this.tenants.whenKnown(tenantId);
-      return (await this.#findTools(tenantId)).map((tool) => toListedTool(tool, this.#limitsOf(tool, policy)));
+      return await this.#listing.describe(tenantId, await this.tenants.whenKnown(tenantId));
     });
-  }
-
-  async #findTools(tenantId: string): Promise<readonly RegisteredTool[]> {
-    // Querying a server would start it again for a tenant that is being deleted.
-    this.tenantStates.checkAdding(tenantId);
-    if (this.#discoveries.size > 0 && !this.#clocks.isClosed) {
-      const timeoutMs = Math.min(LIMITS.timeoutMs.max, this.#limits.timeoutMs ?? LIMITS.timeoutMs.max);
-      using clock = this.#clocks.start({
-        ...{ timeoutMs, toolName: "tools", caller: undefined, admittedAt: performance.now() },
-      });
-      const providers = this.#discoveries.listFor(tenantId);
-      await Promise.allSettled(providers.map((source) => this.#discoveries.discover(source, tenantId, clock.signal)));
-    }
-    const tools = this.registry.list(tenantId);
-    const gate = this.#gate;
-    if (gate === undefined) return tools;
-    const answers = await Promise.all(
-      tools.map(({ definition }) => gate.isOn({ tenantId, toolName: definition.name })),
-    );
-    return tools.filter((_, index) => answers[index] === true);
   }
 
   /**
