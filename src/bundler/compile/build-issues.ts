@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import type { Location, Message } from "esbuild";
 import type { PackageStore } from "../locate/package-store.ts";
-import { NAMESPACES } from "../policy/import-policy.ts";
+import { NAMESPACES } from "../policy/import-resolver.ts";
 import { explainUnresolved } from "../policy/import-rules.ts";
 import type { BuildIssue } from "./build-messages.ts";
 import { NO_MATCH, UNRESOLVED } from "./unresolved-imports.ts";

@@ -9,7 +9,7 @@ import { PackageStore } from "../locate/package-store.ts";
 import { ToolFiles } from "../locate/tool-files.ts";
 import { loaderOf } from "../locate/tool-paths.ts";
 import { findDynamicCode, splitModules } from "../policy/dynamic-code-uses.ts";
-import { type ImportPolicyOptions, NAMESPACES } from "../policy/import-policy.ts";
+import { type ImportPolicyOptions, NAMESPACES } from "../policy/import-resolver.ts";
 import { type ContextNames, keepContext, needsContext } from "./await-context.ts";
 import { displayFile } from "./build-issues.ts";
 import {

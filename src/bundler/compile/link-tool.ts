@@ -14,7 +14,8 @@ import {
 import type { FileManifest } from "../locate/file-manifest.ts";
 import type { PackageMetadata, PackageStore } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
-import { createImportPolicy, type ImportPolicyOptions } from "../policy/import-policy.ts";
+import { createImportPolicy } from "../policy/import-policy.ts";
+import type { ImportPolicyOptions } from "../policy/import-resolver.ts";
 import { hasImplicitAwaits, needsContext } from "./await-context.ts";
 import { FATAL_WARNINGS, type IssueContext, toIssues } from "./build-issues.ts";
 import type { BuildFailure, BuildRequest } from "./build-messages.ts";

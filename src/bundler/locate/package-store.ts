@@ -1,5 +1,5 @@
 // The npm packages that a tool may use: looks them up in the allowed folders, and checks each file before it is read. Imports are resolved in
-// policy/import-policy.ts, by esbuild.
+// policy/import-resolver.ts, by esbuild.
 import { basename, dirname, join, posix, relative, sep } from "node:path";
 import { BuildIssueError } from "../compile/build-messages.ts";
 import { TOOL_FOLDER } from "../compile/module-location.ts";
