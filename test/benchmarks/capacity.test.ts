@@ -65,11 +65,14 @@ describe("the simulation", () => {
     expect(waitQuantileMs(0.2, 1, 0.07, SERVICE_MS)).toBe(0);
   });
 
-  test.for([0, 1, 2])("of calls that share a core depends on the mean service only (cv %d)", (serviceCv) => {
-    const { service: _, ...shared } = queue(1, 0.6, BOUNDLESS);
-    const { meanMs } = simulate({ ...shared, serviceCv });
-    expect({ meanMs, isClose: isClose(meanMs, SERVICE_MS / 0.4, 0.1) }).toMatchObject({ isClose: true });
-  });
+  test.for([0, 1, 2])(
+    "the duration of calls that share a core depends on the mean service only (cv %d)",
+    (serviceCv) => {
+      const { service: _, ...shared } = queue(1, 0.6, BOUNDLESS);
+      const { meanMs } = simulate({ ...shared, serviceCv });
+      expect({ meanMs, isClose: isClose(meanMs, SERVICE_MS / 0.4, 0.1) }).toMatchObject({ isClose: true });
+    },
+  );
 
   test("gives the same figures for the same seed, and others for another", () => {
     const scenario = { ...queue(4, 0.7, 8), calls: 2_000, tenants: 50, zipf: 1, executors: 3, coldMs: 30 };

@@ -205,7 +205,7 @@ describe("BundleCache never fails a caller", () => {
     if (statSync(directory).isDirectory()) expect(filesOf(directory)).toEqual([]);
   });
 
-  test("when the folder is removed: it is created again", async () => {
+  test("a removed cache folder fails no caller: it is created again", async () => {
     const directory = join(makeFolder(), "cache");
     const cache = onDisk(directory);
     await cache.set(KEY, built("1"));
@@ -216,7 +216,7 @@ describe("BundleCache never fails a caller", () => {
     expect(await cache.get(KEY)).toBeDefined();
   });
 
-  test("when an entry is a link: it is not followed", async () => {
+  test("a cache entry that is a link fails no caller: it is not followed", async () => {
     const directory = join(makeFolder(), "cache");
     await onDisk(directory).set(KEY, built("1"));
     const elsewhere = join(makeFolder(), "x");
@@ -226,7 +226,7 @@ describe("BundleCache never fails a caller", () => {
     expect(await onDisk(directory).get(KEY)).toBeUndefined();
   });
 
-  test("when processes write and read the same entries concurrently", async () => {
+  test("processes that write and read the same entries concurrently fail no caller", async () => {
     const directory = join(makeFolder(), "cache");
     const script = `
       import { createHash } from "node:crypto";

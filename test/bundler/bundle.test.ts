@@ -9,7 +9,7 @@ import { build, buildHere, evaluate, failureOf, makeFolder, packageFiles, REPOSI
 const ANSWER = "export default () => 42;";
 
 describe.concurrent("bundleTool() accepts", () => {
-  test("one file of source", async () => {
+  test("bundles one file of source", async () => {
     expect(await resultOf({ source: "const n: number = 42; export default (): number => n" })).toBe(42);
   });
 
@@ -453,7 +453,7 @@ describe.concurrent("bundleTool() reports", () => {
     expect(JSON.stringify([error.message, error.details])).not.toContain(root);
   });
 
-  test("a tool outside the root folder", async () => {
+  test("reports a tool outside the root folder", async () => {
     const [root, elsewhere] = [makeFolder(), makeFolder({ "tool.ts": ANSWER })];
     expect((await failureOf(build({ path: elsewhere }, { root }))).message).toBe(
       "The tool lies outside the root folder for tools",
@@ -508,7 +508,7 @@ describe.concurrent("bundleTool() enforces limits", () => {
 });
 
 describe("what packages look for that is not there", () => {
-  test("is a getter of shared memory: for a tool without it, no object is any", async () => {
+  test("the getter of shared memory matches no object where there is no shared memory", async () => {
     const source = `const read = Object.getOwnPropertyDescriptor(SharedArrayBuffer.prototype, "byteLength").get;
       const isShared = (value) => { try { read.call(value); return true; } catch { return false; } };
       export default () => [typeof SharedArrayBuffer, isShared(new ArrayBuffer(1)), isShared(globalThis.SharedArrayBuffer?.prototype)];`;
@@ -519,7 +519,7 @@ describe("what packages look for that is not there", () => {
     expect((await evaluate(without)).value).toEqual(["undefined", false, false]);
   });
 
-  test("is a package that another one can do without: it fails where it is reached, as in Node", async () => {
+  test("a missing package that another one can do without fails where it is reached, as in Node", async () => {
     const files = packageFiles(
       "orm",
       {
@@ -544,7 +544,7 @@ describe("what packages look for that is not there", () => {
     ]);
   });
 
-  test("is a package, a file or a built-in that another package requires: it fails where it is reached, as in Node", async () => {
+  test("a missing package, file or built-in that another package requires fails where it is reached, as in Node", async () => {
     const root = makeFolder({
       ...packageFiles("careless", {
         "index.js": `exports.absent = () => require("driver-x");
@@ -560,7 +560,7 @@ describe("what packages look for that is not there", () => {
     expect(codes).toEqual(Array(4).fill("MODULE_NOT_FOUND"));
   });
 
-  test("is not a file whose name esbuild quotes in its own way: the build fails", async () => {
+  test("a missing file whose name esbuild quotes in its own way fails the build", async () => {
     const root = makeFolder({
       ...packageFiles("odd", { "index.js": 'exports.run = () => require("./driver\\u{10ffff}");' }),
       "tool.js": 'import odd from "odd"; export default () => odd.run();',
@@ -569,7 +569,7 @@ describe("what packages look for that is not there", () => {
     expect(message).toContain("node_modules/odd/index.js:1:29: Cannot import");
   });
 
-  test("is not a package that another one imports, or that the tool requires", async () => {
+  test("a missing package that another one imports, or that the tool requires, fails the build", async () => {
     const root = makeFolder({
       ...packageFiles("stated", { "index.js": 'import "driver-x"; export default 1;' }, { type: "module" }),
       "imports.js": 'import "stated"; export default 1;',

@@ -73,14 +73,14 @@ describe("createBundler() builds once", () => {
     expect(children()).toEqual([]);
   });
 
-  test("for another process too, from the disk", async () => {
+  test("builds once for another process too, from the disk", async () => {
     const directory = join(makeFolder(), "cache");
     const source = { files: { "tool.ts": 'export { default } from "./x.ts"', "x.ts": "export default 1" } };
     expect(await outcome(makeBundler({ cache: createBundleCache({ directory }) }), source)).toEqual([false, 1]);
     expect(await outcome(makeBundler({ cache: createBundleCache({ directory }) }), source)).toEqual([true, 1]);
   });
 
-  test("and lets a caller wait for the write to the disk by itself", async () => {
+  test("builds once and lets a caller wait for the write to the disk by itself", async () => {
     const directory = join(makeFolder(), "cache");
     const source = { source: "export default 1" };
     const writes: Promise<void>[] = [];
@@ -91,7 +91,7 @@ describe("createBundler() builds once", () => {
     expect(await outcome(makeBundler({ cache: createBundleCache({ directory }) }), source)).toEqual([true, 1]);
   });
 
-  test("a cell separately from a tool with the same text and name", async () => {
+  test("builds a cell separately from a tool with the same text and name", async () => {
     const bundler = makeBundler();
     const source = { files: { "cell-1.js": "export default 1" }, entry: "cell-1.js" };
     expect(await outcome(bundler, source)).toEqual([false, 1]);
@@ -107,7 +107,7 @@ describe("createBundler() builds once", () => {
     expect(outcomes.every(({ cached }) => !cached)).toBe(true);
   });
 
-  test("again after a cache entry was damaged", async () => {
+  test("builds again after a cache entry was damaged", async () => {
     const directory = join(makeFolder(), "cache");
     const source = { source: "export default 1" };
     await outcome(makeBundler({ cache: createBundleCache({ directory }) }), source);

@@ -220,7 +220,7 @@ describe("a package's data files", () => {
     "bytes.bin": "\xff\x00",
   };
 
-  test("are read as in Node", async () => {
+  test("a package's data files are read as in Node", async () => {
     expect(
       await outcomeOf(READER, 'return [data.font(), data.bytes(), data.any("two.txt"), data.list(), data.place];'),
     ).toEqual([
@@ -236,7 +236,7 @@ describe("a package's data files", () => {
     ]);
   });
 
-  test("are read by an ES module through import.meta", async () => {
+  test("a package's data files are read by an ES module through import.meta", async () => {
     const files = {
       "index.js": `
         import fs from "fs";
@@ -371,7 +371,7 @@ describe("the data files of a tool's folder", () => {
     "assets/.key": "SECRET",
   };
 
-  test.for(["folder", "memory"] as const)("are bundled: %s", async (kind) => {
+  test.for(["folder", "memory"] as const)("the data files of a tool's folder are bundled: %s", async (kind) => {
     const root = makeFolder({
       "secret.txt": "SECRET",
       ...Object.fromEntries(Object.entries(FILES).map(([path, text]) => [`tool/${path}`, text])),
@@ -387,7 +387,7 @@ describe("the data files of a tool's folder", () => {
     expect((await tool.call()).value).toEqual(["a", ["b", "file:///tool/lib/part.ts"], ...absent]);
   });
 
-  test("are not bundled for a tool that is one file, which shares its folder with others", async () => {
+  test("a tool that is one file gets no data files of its folder, which it shares with others", async () => {
     const root = makeFolder({
       "one.js": FILES["tool.ts"]
         .replace(/import \{ part.*/, "const part = () => 1;")

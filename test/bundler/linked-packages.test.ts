@@ -90,7 +90,7 @@ describe("a linked package", () => {
     },
   );
 
-  test("in a folder beside the workspace is named without an absolute path", async () => {
+  test("a linked package in a folder beside the workspace is named without an absolute path", async () => {
     const root = makeWorkspace();
     const other = makeFolder({ "package.json": '{"name":"other"}', "index.js": 'export const name = "other"' });
     symlinkSync(other, join(root, "node_modules/other"));

@@ -23,7 +23,7 @@ describe("an import of a built-in", () => {
     expect(await resultOf({ source })).toEqual(value);
   });
 
-  test("without a use adds no code", async () => {
+  test("an import of a built-in that is not used adds no code", async () => {
     const { code } = await buildHere({ source: 'import fs from "fs"; import "node:net"; export default 1' });
     expect(code).not.toMatch(/node-fs|node-unsupported/);
   });

@@ -130,7 +130,7 @@ describe.concurrent("a source that is a script and not a module", () => {
     expect(error.message).not.toContain("script");
   });
 
-  test("is not assumed for a CommonJS module that returns", async () => {
+  test("a CommonJS module that returns is not taken for a script", async () => {
     const bundle = await buildHere({ source: "module.exports = () => 42; return" });
     await using tool = await openCode(bundle.code);
     await tool.load();

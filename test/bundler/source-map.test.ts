@@ -57,7 +57,7 @@ describe("createStackMapper() maps", () => {
     ]);
   });
 
-  test("a frame to its line of code", async () => {
+  test("maps a frame to its line of code", async () => {
     const mapper = createStackMapper(bundle.sourceMap);
     const [frame, caller] = mapper.mapStack(await stackOf(bundle)).frames;
     expect(frame && mapper.codeFrameOf(frame)).toBe(

@@ -18,7 +18,7 @@ afterAll(async () => {
   await under[Symbol.asyncDispose]();
 });
 
-test("on a wide and a narrow screen, in both themes", async () => {
+test("no page violates the rules of accessibility, on a wide and a narrow screen, in both themes", async () => {
   const { page, context, go, problems } = await visit(browser, under, under.key);
   const found: string[] = [];
   for (const [name, pathOf, isReady] of PAGES) {

@@ -152,7 +152,7 @@ describe("the console", () => {
 });
 
 describe("a session", () => {
-  test("of a tenant's key sees nothing of other tenants", async () => {
+  test("a session of a tenant's key sees nothing of other tenants", async () => {
     for (const id of ["own", "other"]) await suite.under.api("POST", "/v1/tenants", { id });
     await suite.under.api("POST", "/v1/tenants/other/tools", { name: "hidden", source: "export default () => 1;" });
     const { body: call } = await suite.under.api<{ id: string }>("POST", "/v1/tenants/other/tools/hidden/calls", {});

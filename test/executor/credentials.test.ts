@@ -30,7 +30,7 @@ describe("credentials of executors", () => {
     expect(await readCredentials(join(folder, "b.json"), "executor")).toMatchObject({ id: "b", pool: "eu" });
   });
 
-  test("of a file without a pool are of the default pool", async () => {
+  test("credentials of a file without a pool are of the default pool", async () => {
     const folder = newFolder();
     await writeCredentials(folder, ["a"]);
     const path = join(folder, "a.json");
@@ -44,7 +44,7 @@ describe("credentials of executors", () => {
     await expect(writeCredentials(newFolder(), ["a"], pool)).rejects.toMatchObject({ code: "PARAM_INVALID" });
   });
 
-  test("are not moved to another pool silently", async () => {
+  test("credentials are not moved to another pool silently", async () => {
     const folder = newFolder();
     await writeCredentials(folder, ["a"], "eu");
     await expect(writeCredentials(folder, ["b", "a"], "us")).rejects.toThrow(

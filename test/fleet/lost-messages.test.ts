@@ -58,7 +58,7 @@ describe.skipIf(!hasNatsServer)("a message that is lost", () => {
     expect(await call(tool)).toMatchObject({ success: true });
   });
 
-  test("that has the room for more chunks of a stream ends the call", async () => {
+  test("a lost message that has the room for more chunks of a stream ends the call", async () => {
     [isChosen, lost] = [({ type }) => type === "credit", 0];
     let chunks = 0;
     let result: ToolResult | undefined;

@@ -71,7 +71,7 @@ describe("an object", () => {
     await expect(reader.read(ref, source)).rejects.toThrow(ObjectError);
   });
 
-  test("that is not needed any longer is not requested again", async () => {
+  test("an object that is not needed any longer is not requested again", async () => {
     let requests = 0;
     const source: ObjectSource = {
       token: TOKEN,
@@ -99,7 +99,7 @@ describe("an object", () => {
     expect(readForever).toThrow(ObjectError);
   });
 
-  test("of a call that is over is dropped, and nothing waits for it", async () => {
+  test("an object of a call that is over is dropped, and nothing waits for it", async () => {
     const bytes = Buffer.from("x");
     const offers = new ObjectOffers();
     const [before, after] = [describeObject(bytes), describeObject(bytes)];

@@ -37,7 +37,7 @@ describe("frames", () => {
     );
   });
 
-  test("of random bytes are rejected with a WireError", () => {
+  test("frames of random bytes are rejected with a WireError", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (bytes) => {
         expect(() => decodeFrame(bytes)).toThrow(WireError);
@@ -45,7 +45,7 @@ describe("frames", () => {
     );
   });
 
-  test("with a changed, missing or additional byte are decoded to other content or rejected, and never fail otherwise", () => {
+  test("frames with a changed, missing or additional byte are decoded to other content or rejected, and never fail otherwise", () => {
     const changes = fc.tuple(fc.nat(), fc.nat(255), fc.constantFrom("change", "cut", "append"));
     fc.assert(
       fc.property(parts, changes, (sent, [at, byte, how]) => {
@@ -64,7 +64,7 @@ describe("frames", () => {
     );
   });
 
-  test("with too much JSON or too many parts are rejected", () => {
+  test("frames with too much JSON or too many parts are rejected", () => {
     expect(() => decodeFrame(encodeFrame({ text: "x".repeat(MAX_FLEET_JSON_BYTES) }))).toThrow(WireError);
     expect(() =>
       encodeFrame(
@@ -142,7 +142,7 @@ describe("messages", () => {
     );
   });
 
-  test("with an unknown field or of the other direction are rejected", () => {
+  test("messages with an unknown field or of the other direction are rejected", () => {
     fc.assert(
       fc.property(toExecutor, fromExecutor, (there, back) => {
         expect(ControlMessageSchema.safeParse({ ...there, extra: 1 }).success).toBe(false);

@@ -82,7 +82,7 @@ describe("usage.cpuMs", () => {
     });
   });
 
-  test("is low for a tool that waits", async () => {
+  test("usage.cpuMs is low for a tool that waits", async () => {
     const source = "export default () => new Promise((done) => setTimeout(done, 4_000, 1))";
     await glovebox.addTool({ name: "wait", source, overrides: { limits: { cpuMs: 2_000 } } });
     const result = await glovebox.execute({ id: "c", toolName: "wait" });

@@ -75,7 +75,7 @@ async function openSlots() {
 }
 
 describe("the slots of two replicas", () => {
-  test("that they have of a higher limit are divided again", async () => {
+  test("two replicas divide the slots of a higher limit again", async () => {
     await using slots = await openSlots();
     // Neither of them notices that the other needs slots.
     await slots.holdElsewhere(2);
@@ -92,7 +92,7 @@ describe("the slots of two replicas", () => {
     expect(slots.running).toBe(0);
   });
 
-  test("are used by no further call while more calls run than a lowered limit allows", async () => {
+  test("no further call runs while more calls run than a lowered limit allows", async () => {
     // Calls that wait here and at another replica share a slot that is released: here, this replica keeps it.
     const random = vi.spyOn(Math, "random").mockReturnValue(0.9);
     onTestFinished(() => random.mockRestore());

@@ -170,7 +170,7 @@ describe("a stream that reaches its longest time", () => {
 });
 
 describe.for(STORES)("with %s, a stream ends", (kind) => {
-  test("when its key is revoked, at every endpoint", async () => {
+  test("a stream ends when its key is revoked, at every endpoint", async () => {
     const { server, api, events } = await setUp(kind);
     const key = await createKey(api);
     const streams = [
@@ -192,7 +192,7 @@ describe.for(STORES)("with %s, a stream ends", (kind) => {
     expect(await Promise.race([next?.then(() => "ended"), Promise.resolve("open")])).toBe("open");
   });
 
-  test("when its console session ends, also if the key remains", async () => {
+  test("a stream ends when its console session ends, also if the key remains", async () => {
     const { server, api, events } = await setUp(kind);
     const key = await createKey(api);
     const signedIn = await fetch(`${server.url}/v1/console/sessions`, {
@@ -208,7 +208,7 @@ describe.for(STORES)("with %s, a stream ends", (kind) => {
     expect((await own("GET", "/v1/me")).status).toBe(200);
   });
 
-  test("when its tenant is deleted", async () => {
+  test("a stream ends when its tenant is deleted", async () => {
     const { server, api, events } = await setUp(kind);
     const stream = await open(server, events, bearer({ key: server.adminKey ?? "" }));
     expect(stream.status).toBe(200);

@@ -60,7 +60,7 @@ describe.for(STORES)("with %s", (kind) => {
       ]);
   });
 
-  test("no tool whose calls fail by the fault of their callers", async () => {
+  test("lists no tool whose calls fail by the fault of their callers", async () => {
     const own = "/v1/tenants/careless";
     expect((await api("POST", "/v1/tenants", { id: "careless" })).status).toBe(201);
     const source = `export const inputSchema = { type: "object", required: ["n"] };
@@ -125,7 +125,7 @@ describe.for(STORES)("with %s", (kind) => {
       ]);
   });
 
-  test("no quota that the policy has raised or removed since", async () => {
+  test("lists no quota that the policy has raised or removed since", async () => {
     const own = "/v1/tenants/raised";
     const withCalls = (month: number) => ({ policy: { quotas: { calls: { month } } } });
     expect((await api("POST", "/v1/tenants", { id: "raised", ...withCalls(5) })).status).toBe(201);
@@ -185,7 +185,7 @@ describe.for(STORES)("with %s", (kind) => {
     await expect.poll(() => find("version_waiting"), patiently).toEqual([]);
   });
 
-  test("a release that went back by itself", async () => {
+  test("lists a release that went back by itself", async () => {
     await deploy("flaky", "export default () => 'good'");
     await deploy("flaky", "export default () => { throw new Error('bad'); }");
     await using database = await openDatabase({

@@ -44,6 +44,6 @@ describe.for(["fetch", "secrets", "tools"])("%s", (name) => {
   });
 });
 
-test.for(ROWS)("from %j to %j adds %j", ([live, next, added]) => {
+test.for(ROWS)("a change from %j to %j adds %j", ([live, next, added]) => {
   expect(compareRequests(versionOf(live), versionOf(next), []).added).toEqual(added);
 });

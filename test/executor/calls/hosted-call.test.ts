@@ -34,7 +34,7 @@ function openCall(): { readonly call: HostedCall; readonly sent: CallReport[]; r
 }
 
 describe("a call on an executor", () => {
-  test("that ends at once sends one message, which reports that it was placed and started", () => {
+  test("a call that ends at once sends one message, which reports that it was placed and started", () => {
     const { call, sent, waiting } = openCall();
     call.start(() => TICKET);
     call.onPlaced();
@@ -47,7 +47,7 @@ describe("a call on an executor", () => {
     expect(sent).toHaveLength(1);
   });
 
-  test("that waits for its interpreter is accepted, and counts as lost if it cannot start", () => {
+  test("a call that waits for its interpreter is accepted, and counts as lost if it cannot start", () => {
     const { call, sent, waiting } = openCall();
     call.accept();
     for (const one of waiting) one.announce();
@@ -77,7 +77,7 @@ describe("a call on an executor", () => {
     ]);
   });
 
-  test("that is lost reports its states first", () => {
+  test("a call that is lost reports its states first", () => {
     const { call, sent } = openCall();
     call.start(() => TICKET);
     call.onPlaced();
@@ -89,7 +89,7 @@ describe("a call on an executor", () => {
     ]);
   });
 
-  test("that is placed again, because its process was lost, is reported as placed once", () => {
+  test("a call that is placed again, because its process was lost, is reported as placed once", () => {
     const { call, sent } = openCall();
     call.start(() => TICKET);
     call.onPlaced();

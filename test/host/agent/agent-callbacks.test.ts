@@ -248,7 +248,7 @@ describe("an abort ends the run at once", () => {
     return { listing, ran };
   }
 
-  test("even if a source of tools does not answer", async () => {
+  test("an abort ends the run at once even if a source of tools does not answer", async () => {
     const stop = new AbortController();
     const { listing } = listingRouter(stop);
     const { outcome } = await run({ router: listing, signal: stop.signal });
@@ -257,7 +257,7 @@ describe("an abort ends the run at once", () => {
     expect(await agent.run("x", { signal: stop.signal })).toMatchObject({ status: "cancelled" });
   });
 
-  test("and answers the approved calls of a resumed run, whose state cannot be resumed again", async () => {
+  test("an abort answers the approved calls of a resumed run, whose state cannot be resumed again", async () => {
     const stop = new AbortController();
     const { listing, ran } = listingRouter(stop);
     const given = {

@@ -126,7 +126,7 @@ describe("a pause", () => {
     ["annotations", "destructive", { read: { readOnlyHint: true }, remove: { destructiveHint: true } }, ["x"]],
     ["harmless annotations", "destructive", { read: { readOnlyHint: true }, remove: { destructiveHint: false } }, []],
   ];
-  test.for(rules)("is decided by %s", async ([, needsApproval, annotations, expected]) => {
+  test.for(rules)("a pause is decided by %s", async ([, needsApproval, annotations, expected]) => {
     const { router } = makeRouter(annotations);
     const { model } = scriptModel(says(call("r", "read", { id: 1 }), call("x", "remove", { id: 1 })), says("ok"));
     const outcome = await loop.run({ model, router, messages: [USER], needsApproval });

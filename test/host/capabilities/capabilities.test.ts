@@ -244,12 +244,12 @@ describe("a granted capability", () => {
     );
   });
 
-  test("that never answers ends with the call's timeout", async () => {
+  test("a capability that never answers ends with the call's timeout", async () => {
     const error = errorOf(await run("granted", "answer", "never", { timeoutMs: 150 }));
     expect(error.code).toBe("TOOL_TIMEOUT");
   });
 
-  test("that answers after the call is over reaches neither that call nor the next", async () => {
+  test("a capability that answers after the call is over reaches neither that call nor the next", async () => {
     late = Promise.withResolvers();
     expect(outputOf(await run("granted", "wait"))).toBe("left");
     late.resolve(42);
@@ -339,11 +339,14 @@ describe("a capability error's code", () => {
     expect([error.code, error.message]).toEqual([code, message]);
   });
 
-  test.for(["throws", "wrong"])("is TOOL_FAILED for the call when the handler just failed: %s", async (how) => {
-    expect(errorOf(await run("granted", "uncaughtAnswer", how)).code).toBe("TOOL_FAILED");
-  });
+  test.for(["throws", "wrong"])(
+    "an uncaught capability error of a handler that just failed makes the call's code TOOL_FAILED: %s",
+    async (how) => {
+      expect(errorOf(await run("granted", "uncaughtAnswer", how)).code).toBe("TOOL_FAILED");
+    },
+  );
 
-  test("is lost when the tool wraps the error", async () => {
+  test("a capability error's code is lost when the tool wraps the error", async () => {
     expect(errorOf(await run("granted", "rethrown", "refused"))).toMatchObject({
       code: "TOOL_FAILED",
       message: "wrapped",

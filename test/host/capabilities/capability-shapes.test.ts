@@ -133,7 +133,7 @@ describe("a capability with members", () => {
     expect(outputOf(await run("denied", undefined, { toolName: "bare" }))).toBe("CAPABILITY_DENIED");
   });
 
-  test("with too many members for a tool is rejected when the tool is added", async () => {
+  test("a capability with too many members for a tool is rejected when the tool is added", async () => {
     const names = Array.from({ length: 128 }, (_, index) => `${"é".repeat(120)}${index}`);
     const source = `export const capabilities = { named: ${JSON.stringify(names)} }; export default () => 1`;
     const adding = glovebox.addTool({ name: "many", source }, { grant: ["named"] });
@@ -143,7 +143,7 @@ describe("a capability with members", () => {
     });
   });
 
-  test("whose members function returns no names is rejected when the tool is added", async () => {
+  test("a capability whose members function returns no names is rejected when the tool is added", async () => {
     const source = `export const capabilities = { named: [""] }; export default () => 1`;
     const adding = glovebox.addTool({ name: "unnamed", source }, { grant: ["named"] });
     expect(await failureOf(adding)).toMatchObject({

@@ -79,7 +79,7 @@ const INVALID: readonly (readonly [Method, string, unknown])[] = [
 ];
 
 describe("a KvStore", () => {
-  test.for(INVALID)("whose %s() answers %s fails the operation", async ([method, , value]) => {
+  test.for(INVALID)("a KvStore whose %s() answers %s fails the operation", async ([method, , value]) => {
     expect(await run(method, async () => value)).toEqual(FAILED);
     expect(reported).toMatchObject([{ message: expect.stringContaining(`invalid answer from ${method}()`) }]);
   });
@@ -94,7 +94,7 @@ describe("a KvStore", () => {
     },
   );
 
-  test("that does not answer delays only the call that uses it", async () => {
+  test("a KvStore that does not answer delays only the call that uses it", async () => {
     answer = () => new Promise(() => {});
     const call = { id: "c", toolName: "keeper", arguments: { method: "get", args: ["k"] } };
     expect(codeOf(await glovebox.execute(call, { timeoutMs: 300 }))).toBe("TOOL_TIMEOUT");

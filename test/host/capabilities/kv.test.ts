@@ -224,7 +224,7 @@ describe("an entry of one tool for one tenant", () => {
     expect(await run([["get", "secret"]], { tenantId: "acme" })).toEqual(["acme's"]);
   });
 
-  test("of a global tool is not visible to a tenant's tool of the same name", async () => {
+  test("an entry of a global tool is not visible to a tenant's tool of the same name", async () => {
     const [tenantId, toolName] = ["shadow", "vault"];
     const vault = { name: toolName, source: SOURCE };
     await glovebox.addTool(vault, { scope: "global", grant: ["kv"] });
@@ -283,7 +283,7 @@ describe("quotas of kv", () => {
     });
   });
 
-  test("are the call's code where the tool does not catch it", async () => {
+  test("an uncaught error of a kv quota sets the call's code", async () => {
     const source = `export default async (input, { kv }) => { for (let i = 0; i < 9; i += 1) await kv.set("k" + i, i); }`;
     await glovebox.addTool({ name: "greedy", source }, { scope: "global", grant: ["kv"] });
     expect(errorOf(await glovebox.execute({ id: "c", toolName: "greedy" }, { tenantId: "greedy" })).code).toBe(

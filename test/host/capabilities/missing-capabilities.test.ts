@@ -142,7 +142,7 @@ describe("a missing capability is named in the error", () => {
     expect(error.message).toMatch(/^Cannot read properties of undefined .* \(perhaps: ctx\.(kv|tools) is not granted/);
   });
 
-  test("in a script, and in a session", async () => {
+  test("the error names the missing capability in a script, and in a session", async () => {
     await glovebox.addTool({ name: "script", mode: "script", source: "ctx.kv.get('a')" });
     expect(errorOf(await glovebox.execute({ id: "c", toolName: "script" }))).toMatchObject(deniedAs("ctx.kv", "kv"));
     await using session = await glovebox.openSession();
@@ -153,13 +153,13 @@ describe("a missing capability is named in the error", () => {
     expect(outputOf(await session.run("ctx.kv?.get('a') ?? 'none'"))).toBe("none");
   });
 
-  test("where the global fetch was not granted", async () => {
+  test("the error names the missing capability where the global fetch was not granted", async () => {
     expect(await failureOfTool("export default () => fetch('https://example.com')")).toMatchObject(
       deniedAs("fetch", "fetch"),
     );
   });
 
-  test("in the same way whether or not the host defines the capability", async () => {
+  test("the error is the same whether or not the host defines the capability", async () => {
     const [defined, unknown] = await Promise.all([
       failureOfTool("export default (i, ctx) => ctx.lookUp(1)"),
       failureOfTool("export default (i, ctx) => ctx.lookIt(1)"),
@@ -169,7 +169,7 @@ describe("a missing capability is named in the error", () => {
     expect({ message: unknown.message, code: unknown.code, details: unknown.details }).toEqual(other);
   });
 
-  test("in each call of a warm isolate, and of no call before", async () => {
+  test("the error names the missing capability in each call of a warm isolate, and in no call before", async () => {
     const source =
       "export default ({ use }, ctx) => { if (use === 'kv') return ctx.kv.get(1); if (use === 'look') return typeof ctx.kv; return input.get(1); }; let input;";
     await glovebox.addTool({ name: "warm", source }, { isolateLifetime: "tool" });
@@ -267,7 +267,7 @@ describe("looking up a capability", () => {
     }
   });
 
-  test("of one that is granted gives what it was", async () => {
+  test("a granted capability works as before", async () => {
     const bodies = ["await ctx.kv.set('a', 1); return await ctx.kv.get('a')", "return await ctx.lookUp({})"] as const;
     const granted = await addBodies(bodies, { grant: ["kv", "lookUp"] });
     expect(outputOf(await granted(bodies[0]))).toBe(1);

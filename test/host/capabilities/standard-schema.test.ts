@@ -138,7 +138,7 @@ describe("the handler of a capability", () => {
   const capabilityOf = (handler: () => unknown) =>
     defineCapability({ name: "probe", inputSchema: {}, outputSchema: {}, handler });
 
-  test.for(FAILING_CALLBACKS)("that %s fails its own request only", async ([, handler]) => {
+  test.for(FAILING_CALLBACKS)("a handler that %s fails its own request only", async ([, handler]) => {
     const rejections = watchRejections();
     const { ask, reported } = openBroker(capabilityOf(handler));
     expect(await ask("probe")).toEqual({ ok: false, code: "TOOL_FAILED", message: 'The capability "probe" failed' });
@@ -153,7 +153,7 @@ describe("the handler of a capability", () => {
     expect(await openBroker(capabilityOf(handler)).ask("probe")).toEqual({ ok: true, value: 7 });
   });
 
-  test("that never settles fails when the call ends, and is not called after that", async () => {
+  test("a handler that never settles fails when the call ends, and is not called after that", async () => {
     let calls = 0;
     const { ask, end } = openBroker(
       capabilityOf(() => {
@@ -183,7 +183,7 @@ describe("the handler of a capability", () => {
     expect(warnings).toEqual([]);
   });
 
-  test("that throws INTERNAL reports the reason to the operator, and not to the tool", async () => {
+  test("a handler that throws INTERNAL reports the reason to the operator, and not to the tool", async () => {
     const { ask, reported } = openBroker(
       capabilityOf(() => {
         throw new ToolError("INTERNAL", "The database at db-7 is gone");

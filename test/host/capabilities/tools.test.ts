@@ -228,7 +228,7 @@ describe("a result", () => {
     expect(await run(glovebox, "add", { a: 1, b: 1 })).not.toHaveProperty("calls");
   });
 
-  test("of a call that failed because of a nested call names the chain", async () => {
+  test("a result of a call that failed because of a nested call names the chain", async () => {
     const input = { how: "fails" };
     const error = errorOf(await run(glovebox, "caller", { name: "various", input, catches: false }));
     expect(error).toMatchObject({ code: "TOOL_FAILED", message: "various: fails: no such file /etc/shadow" });
@@ -296,7 +296,7 @@ describe("limits of nested calls", () => {
 describe("the caller's time", () => {
   const SLEEPS = "export default ({ ms }) => new Promise((resolve) => setTimeout(() => resolve('awake'), ms))";
 
-  test("is all that the other has", async () => {
+  test("a nested call has no more time than its caller has left", async () => {
     await add(glovebox, "sleeps", SLEEPS);
     // The sleep alone would last longer than the test may.
     const result = await run(glovebox, "caller", { name: "sleeps", input: { ms: 600_000 } }, { timeoutMs: 700 });

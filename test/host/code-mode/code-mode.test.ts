@@ -444,7 +444,7 @@ describe("which tools", { timeout: PATIENCE_MS }, () => {
     expect(effects.at(-1)).toBe("globex 3");
   });
 
-  test("change without a new code mode", async () => {
+  test("the list of tools changes without a new code mode", async () => {
     await using codeMode = open();
     glovebox.router.register("late", { description: "Came late" }, () => "late", { tenantId: "acme" });
     expect(await run(codeMode, "return await tools.late()")).toMatchObject({ value: "late" });

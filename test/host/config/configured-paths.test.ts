@@ -67,7 +67,7 @@ describe("a key-value store", () => {
     expect(await problemOf({ kv: { path: damaged } })).toMatch(/damaged, or not a SQLite database/);
   });
 
-  test("that can be opened is not made before a tool uses it, and is opened again", async () => {
+  test("a key-value store that can be opened is not made before a tool uses it, and is opened again", async () => {
     const path = join(folder, "new", "deep", "kv.db");
     for (const count of [1, 2]) {
       const glovebox = await makeGlovebox({ kv: { path } });
@@ -108,7 +108,7 @@ describe("a folder", () => {
 
 describe("a secret", () => {
   const WRONG = ["", "1234567", "x".repeat(8_193), "é".repeat(4_097)];
-  test.for(WRONG)("of the wrong length (%#), of the host or a tenant", async (value) => {
+  test.for(WRONG)("a secret of the wrong length (%#) is rejected, of the host or a tenant", async (value) => {
     const secrets = { api_key: { value, hosts: ["api.test"] } };
     const expected = `Expected 8 to 8192 bytes, got ${Buffer.byteLength(value)}`;
     expect(await problemOf({ secrets })).toBe(`options.secrets.api_key.value: ${expected}`);
@@ -118,7 +118,7 @@ describe("a secret", () => {
     if (value !== "") expect(problem).not.toContain(value);
   });
 
-  test("of 8 and of 8,192 bytes, and one that a function gives", async () => {
+  test("accepts secrets of 8 and of 8,192 bytes, and one that a function gives", async () => {
     const secret = (value: string | (() => string)) => ({ value, hosts: ["api.test"] });
     const glovebox = await makeGlovebox({
       secrets: { a: secret("12345678"), b: secret("x".repeat(8_192)), c: secret(() => "") },

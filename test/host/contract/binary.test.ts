@@ -63,13 +63,13 @@ describe("bytes in an output", () => {
     expect(codeOf(await run(source, limits, { n: 1_001 }))).toBe("OUTPUT_TOO_LARGE");
   });
 
-  test("are limited to 1,000 in one output", async () => {
+  test("an output has at most 1,000 binary attachments", async () => {
     const source = "export default ({ n }) => Array.from({ length: n }, (_, i) => new Uint8Array([i]));";
     expect(await outputOf(source, {}, { n: 1_000 })).toHaveLength(1_000);
     expect(errorOf(await run(source, {}, { n: 1_001 })).code).toBe("OUTPUT_INVALID");
   });
 
-  test("of several megabytes arrive unchanged", async () => {
+  test("bytes of several megabytes in an output arrive unchanged", async () => {
     const source = "export default () => ({ data: new Uint8Array(5e6).map((_, i) => i % 251), end: true });";
     const { data } = (await outputOf(source)) as { readonly data: Uint8Array };
     expect(Buffer.from(data).equals(Buffer.from(new Uint8Array(5e6).map((_, i) => i % 251)))).toBe(true);
@@ -85,7 +85,7 @@ describe("bytes in an output", () => {
     expect(codeOf(await run(source, { outputSchema }, { n: 400_000 }))).toBe(code);
   });
 
-  test("are rejected in a definition", async () => {
+  test("bytes in a definition are rejected", async () => {
     const source = "export const annotations = { title: new Uint8Array(1) }; export default () => 1;";
     await expect(glovebox.addTool({ name: "binary-definition", source })).rejects.toMatchObject({
       code: "BUNDLE_FAILED",
@@ -94,7 +94,7 @@ describe("bytes in an output", () => {
 });
 
 describe("bytes in arguments", () => {
-  test("of any value return from a tool unchanged", async () => {
+  test("bytes of any value in arguments return from a tool unchanged", async () => {
     const leaf = fc.oneof(fc.string(), fc.integer(), fc.constant("glovebox:bytes:0"), fc.uint8Array({ maxLength: 9 }));
     const value = fc.dictionary(
       fc.string().filter((key) => key !== "__proto__"),
@@ -141,7 +141,7 @@ describe("bytes in arguments", () => {
 const CONTENT = `import { audio, content, image, resource, resourceLink, text } from "glovebox/tool";`;
 
 describe("content", () => {
-  test("of each kind arrives with its bytes, and toJson() converts it to MCP's form", async () => {
+  test("content of each kind arrives with its bytes, and toJson() converts it to MCP's form", async () => {
     const source = `${CONTENT}
       export default () => content([
         text("hi", { audience: ["user"], priority: 0.5 }),
@@ -165,7 +165,7 @@ describe("content", () => {
     ]);
   });
 
-  test("without an output has the output null; a plain output has no content", async () => {
+  test("content without an output has the output null; a plain output has no content", async () => {
     expect(await run(`${CONTENT} export default () => content([text("a")]);`)).toMatchObject({
       output: null,
       content: [{ type: "text", text: "a" }],
@@ -204,7 +204,7 @@ describe("content", () => {
     expect(codeOf(await run(`${CONTENT} export default () => content(${parts}, 1);`))).toBe(code);
   });
 
-  test("of a host function is validated in the same way", async () => {
+  test("content of a host function is validated in the same way", async () => {
     const symbol = Symbol.for("glovebox.content");
     const partsOf = (input: unknown): unknown => (input as { readonly parts: unknown }).parts;
     glovebox.router.register("host-content", {}, (input) => ({ [symbol]: partsOf(input), output: 1 }));

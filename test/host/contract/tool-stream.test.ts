@@ -251,7 +251,7 @@ describe("a stream that ends early", () => {
     expect(codeOf(await glovebox.execute({ id: "c", toolName: name }))).toBe("OUTPUT_TOO_LARGE");
   });
 
-  test("too many values in total: OUTPUT_TOO_LARGE", async () => {
+  test("a stream with too many values in total ends with OUTPUT_TOO_LARGE", async () => {
     const name = await addTool(COUNT, { limits: { jsonValues: 100 } });
     const { values, result } = await collect(stream(name, { n: 1_000 }));
     expect(values.length).toBeLessThanOrEqual(100);
@@ -286,7 +286,7 @@ describe("a stream that ends early", () => {
     expect(codeOf((await collect(own.stream({ id: "c", toolName: "endless" }))).result)).toBe("TOOL_UNAVAILABLE");
   });
 
-  test("the caller's own signal: CANCELLED", async () => {
+  test("the caller's own signal ends a stream with CANCELLED", async () => {
     const caller = new AbortController();
     const items = stream(await addTool(ENDLESS), {}, { signal: caller.signal });
     await items.next();
@@ -426,7 +426,7 @@ describe("host functions that stream", () => {
     expect(outputOf(await glovebox.execute({ id: "c", toolName: "host-bare" }))).toEqual([1, new Uint8Array([2])]);
   });
 
-  test("that fail or exceed a limit end after the earlier chunks", async () => {
+  test("host functions that fail or exceed a limit end after the earlier chunks", async () => {
     glovebox.router.register("host-fails", {}, async function* () {
       yield 1;
       throw new ToolError("QUOTA_EXCEEDED", "No more today");
@@ -442,7 +442,7 @@ describe("host functions that stream", () => {
     expect(codeOf(large.result)).toBe("OUTPUT_TOO_LARGE");
   });
 
-  test("that hang end at the deadline", async () => {
+  test("host functions that hang end at the deadline", async () => {
     glovebox.router.register("host-stuck", {}, async function* () {
       yield 1;
       await new Promise(() => {});

@@ -71,7 +71,7 @@ describe("the addresses of an allow rule", () => {
     expect(server.requests.map(({ url }) => url)).toEqual(["/in", "/there", "/out"]);
   });
 
-  test("of one tenant hold for no other", async () => {
+  test("the addresses of an allow rule of one tenant hold for no other", async () => {
     const server = await serve((_request, response) => response.end("inside"));
     await using glovebox = await makeGlovebox({
       tenancy: "multi",
@@ -99,7 +99,7 @@ describe("a resolver of the host", () => {
     ["answers with a symbol", () => [Symbol("address")]],
     ["answers with objects, as dns.lookup() does", () => [{ address: "127.0.0.1", family: 4 }]],
   ];
-  test.for([...FAILING_CALLBACKS, ...WRONG])("that %s gives no connection", async ([, resolve]) => {
+  test.for([...FAILING_CALLBACKS, ...WRONG])("a resolver that %s gives no connection", async ([, resolve]) => {
     const server = await serve((_request, response) => response.end("inside"));
     const allow = [{ to: "inside.test", addresses: here }];
     const call = callTo(allow, server, { resolve: resolve as () => string[] });
@@ -110,7 +110,7 @@ describe("a resolver of the host", () => {
     expect(server.requests).toEqual([]);
   });
 
-  test("of another realm is called with the name only", async () => {
+  test("a resolver of another realm is called with the name only", async () => {
     const server = await serve((_request, response) => response.end("inside"));
     const resolve = inOtherRealm("async (...given) => given.length === 1 ? ['127.0.0.1'] : []") as () => string[];
     const call = callTo([{ to: "inside.test", addresses: here }], server, { resolve });

@@ -152,7 +152,7 @@ describe("a request", () => {
     expect((await rejectionOf(call.ask("fetch", { ...whole, ...fields }))).code).toBe("PARAM_INVALID");
   });
 
-  test("with an unknown id: reading is PARAM_INVALID, cancelling has no effect", async () => {
+  test("reading a request with an unknown id is PARAM_INVALID, cancelling it has no effect", async () => {
     const call = callTo(await serveEcho());
     for (const op of ["read", "end"])
       expect((await rejectionOf(call.ask("fetch", { op, id: 5 }))).code).toBe("PARAM_INVALID");
@@ -181,7 +181,7 @@ describe("a response", () => {
     expect((await callTo(server).fetch(server.origin)).text).toBe(plain);
   });
 
-  test.for(CODED.slice(0, 7))("that is a bomb is cut off: %s", async ([, coding, encode]) => {
+  test.for(CODED.slice(0, 7))("a response that is a bomb is cut off: %s", async ([, coding, encode]) => {
     const bomb = encode("0".repeat(3_000_000));
     const server = await serve((_request, response) => response.setHeader("content-encoding", coding).end(bomb));
     const call = callTo(server, { responseBytes: 1_000_000 });
@@ -224,12 +224,12 @@ describe("a response", () => {
     expect(await call.read(1)).toBeUndefined();
   });
 
-  test("whose head is too large is QUOTA_EXCEEDED", async () => {
+  test("a response whose head is too large is QUOTA_EXCEEDED", async () => {
     const server = await serve((_request, response) => response.setHeader("x-long", "x".repeat(40_000)).end("ok"));
     expect((await rejectionOf(callTo(server).fetch(server.origin))).code).toBe("QUOTA_EXCEEDED");
   });
 
-  test("whose content-length is too long is rejected before it is read", async () => {
+  test("a response whose content-length is too long is rejected before it is read", async () => {
     const server = await serve((_request, response) => response.setHeader("content-length", "5000000").write("x"));
     const rejection = await rejectionOf(callTo(server, { responseBytes: 1_000 }).request(server.origin));
     expect(rejection.code).toBe("QUOTA_EXCEEDED");
@@ -253,7 +253,7 @@ describe("a response", () => {
 });
 
 describe("limits", () => {
-  test("requestBytes: whole, and in parts", async () => {
+  test("requestBytes limits bodies that are sent whole, and in parts", async () => {
     const server = await serveEcho();
     const call = callTo(server, { requestBytes: 10 });
     const whole = await rejectionOf(call.request(server.origin, { method: "POST", body: "x".repeat(11) }));
@@ -322,7 +322,7 @@ describe("redirects", () => {
     expect(seen.headers["content-type"]).toBe(body === "" ? undefined : "text/plain");
   });
 
-  test("to another origin leave Authorization and cookies behind", async () => {
+  test("a redirect to another origin leaves Authorization and cookies behind", async () => {
     const other = await serveEcho();
     const server = await serveRedirect(307, () => `${other.origin}/there`);
     const call = callTo(server, { allow: onLoopback(server.origin, other.origin) });
@@ -344,7 +344,7 @@ describe("redirects", () => {
     expect((await rejectionOf(call.fetch(`${server.origin}/start`, { redirect: "error" }))).code).toBe("TOOL_FAILED");
   });
 
-  test("are counted", async () => {
+  test("counts redirects", async () => {
     const server = await serveRedirect(302, () => "/start");
     const rejection = await rejectionOf(callTo(server, { maxRedirects: 3 }).fetch(`${server.origin}/start`));
     expect(rejection).toEqual({
@@ -355,7 +355,7 @@ describe("redirects", () => {
     expect(server.requests).toHaveLength(4);
   });
 
-  test("of a streamed body cannot be followed, unless they drop it", async () => {
+  test("a redirect of a streamed body cannot be followed, unless it drops the body", async () => {
     for (const [status, outcome] of [
       [307, "TOOL_FAILED"],
       [303, 200],

@@ -216,7 +216,7 @@ describe("a body with placeholders", () => {
     expect([rejection, await head]).toEqual([over, over]);
   });
 
-  test("that its server rejects early leaves no reusable connection", async () => {
+  test("a body with placeholders that its server rejects early leaves no reusable connection", async () => {
     const { server, call } = await openCall({ KEY: VALUE }, {}, (request, response) => {
       request.on("error", () => {});
       if (request.url === "/early") response.writeHead(413).end();
@@ -229,7 +229,7 @@ describe("a body with placeholders", () => {
 });
 
 describe("the body that a tool sends", () => {
-  test("of 40 MiB does not block the event loop, and is not decoded where it is too long", async () => {
+  test("a body of 40 MiB does not block the event loop, and is not decoded where it is too long", async () => {
     const limit = 40 * MiB;
     const body = Buffer.alloc(limit, "some text");
     const base64 = body.toString("base64");
@@ -294,7 +294,7 @@ describe("a request's head with placeholders", () => {
     expect(server.requests).toEqual([]);
   });
 
-  test("is limited where only its escapes are long", async () => {
+  test("a URL that only its escapes make too long is rejected", async () => {
     const { server, call } = await openCall({ KEY: "k".repeat(8) });
     for (const part of ["path", "?query="]) {
       const rejection = rejectionOf(call.request(`${server.origin}/${part}${"é".repeat(12_000)}`));
@@ -325,7 +325,7 @@ describe("the response of a server", () => {
     expect(createHash("sha256").update(text).digest("hex")).toBe(createHash("sha256").update(body).digest("hex"));
   });
 
-  test("is limited as the tool receives it: the redacted text is longer", async () => {
+  test("a response is limited as the tool receives it: the redacted text is longer", async () => {
     const value = randomBytes(4).toString("hex");
     const { server, call } = await openCall(
       { [`L${"o".repeat(120)}NG`]: value },

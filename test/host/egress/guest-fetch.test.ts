@@ -85,7 +85,7 @@ describe("fetch() in a tool", () => {
     expect([error.code, error.message]).toEqual(["CAPABILITY_DENIED", expect.stringContaining('egress rule "allow"')]);
   });
 
-  test("that is aborted, or left when the call ends, leaves no connection", async () => {
+  test("fetch() that is aborted, or left when the call ends, leaves no connection", async () => {
     const server = await serve((request, response) => {
       if (request.url === "/left") response.write("x");
     });

@@ -44,7 +44,7 @@ describe("a response of node:http", () => {
     await expectLikeNode(program);
   });
 
-  test("of a HEAD request has the headers and no body", async () => {
+  test("a response of a HEAD request has the headers and no body", async () => {
     await expectLikeNode(async ({ http, origin }) => {
       const request = http.request(`${origin}/gzip`, { method: "HEAD" }).end();
       const response = await new Promise<import("node:http").IncomingMessage>((resolve) =>
@@ -516,7 +516,7 @@ describe("the events of a request of node:http are those of Node.js", () => {
 });
 
 describe("the errors of node:http are those of Node.js", () => {
-  test("for a server that does not listen, and a name that does not exist", async () => {
+  test("errors for a server that does not listen, and a name that does not exist, are those of Node.js", async () => {
     const closed = await openHttpOrigin();
     const { port } = closed;
     await closed[Symbol.asyncDispose]();
@@ -538,7 +538,7 @@ describe("the errors of node:http are those of Node.js", () => {
     expect(await own.inTool(fail, { closedPort: port })).toEqual(expected);
   });
 
-  test("for wrong arguments", async () => {
+  test("errors for wrong arguments are those of Node.js", async () => {
     await expectLikeNode(({ http, https, origin }) => {
       const request = http.request as unknown as (...args: unknown[]) => import("node:http").ClientRequest;
       const attempts: (() => unknown)[] = [

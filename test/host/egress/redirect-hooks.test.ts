@@ -217,7 +217,7 @@ describe("a hook's capability function", () => {
     expect(statuses).toEqual([307, 200]);
   });
 
-  test("that answers after its call was cancelled sends nothing", async () => {
+  test("a capability function that answers after its call was cancelled sends nothing", async () => {
     const stop = new AbortController();
     guard = onRedirect(async () => stop.abort());
     expect(codeOf(await run("/away", {}, stop.signal))).toBe("CANCELLED");

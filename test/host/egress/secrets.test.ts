@@ -132,7 +132,7 @@ describe("a placeholder", () => {
     expect(unecho(await call.body(9)).body).toBe(expected);
   });
 
-  test("whose value is invalid in a header is denied", async () => {
+  test("a placeholder whose value is invalid in a header is denied", async () => {
     const server = await serve(echo);
     const call = callTo(server, "line one\r\nHost: evil.test");
     const headers = [["x-key", await call.use("API_KEY")]] as const;
@@ -253,13 +253,16 @@ describe("a secret's use()", () => {
     expect(await call.use(name)).toMatch(/^glovebox_secret_/);
   });
 
-  test.for(FAILING_CALLBACKS)("of one whose function %s, is an error that says nothing of it", async ([, value]) => {
-    const call = new TestCall({ allow: [] }, { FAILS: { value: value as () => string, hosts: [] } });
-    const rejection = await rejectionOf(call.use("FAILS"));
-    expect([rejection.code, rejection.message.includes(CALLBACK_ERROR_MESSAGE)]).toEqual(["TOOL_FAILED", false]);
-  });
+  test.for(FAILING_CALLBACKS)(
+    "use() of a secret whose function %s is an error that says nothing of it",
+    async ([, value]) => {
+      const call = new TestCall({ allow: [] }, { FAILS: { value: value as () => string, hosts: [] } });
+      const rejection = await rejectionOf(call.use("FAILS"));
+      expect([rejection.code, rejection.message.includes(CALLBACK_ERROR_MESSAGE)]).toEqual(["TOOL_FAILED", false]);
+    },
+  );
 
-  test("of a value that never arrives ends with the call", async () => {
+  test("use() of a value that never arrives ends with the call", async () => {
     const call = new TestCall({ allow: [] }, secrets);
     const rejection = rejectionOf(call.use("HANGS"));
     call[Symbol.dispose]();
@@ -293,7 +296,7 @@ describe("a response that contains the value", () => {
     },
   );
 
-  test("in its head is redacted too", async () => {
+  test("a value in the head of a response is redacted too", async () => {
     const server = await serve((_request, response) => {
       response
         .writeHead(302, `Found ${HEADER_VALUE}`, {
@@ -308,7 +311,7 @@ describe("a response that contains the value", () => {
     );
   });
 
-  test("is passed on at once where it only looks like the value", async () => {
+  test("text that only looks like the value is passed on at once", async () => {
     const server = await serve((_request, response) => void response.write("data: sk-livelier\n\n"));
     const call = callTo(server, HEADER_VALUE);
     await call.request(server.origin, { id: 1 });
@@ -366,7 +369,7 @@ describe("a tool in the sandbox", () => {
     },
   );
 
-  test("of another tenant, or without the grant, has no secret", async () => {
+  test("a tool of another tenant, or without the grant, has no secret", async () => {
     const call = { id: "c1", arguments: { how: "output", text: "x" } };
     const other = await glovebox.execute({ ...call, toolName: "show" }, { tenantId: "other" });
     const bare = await glovebox.execute({ ...call, toolName: "bare" }, { tenantId: "acme" });

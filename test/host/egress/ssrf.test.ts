@@ -237,7 +237,7 @@ describe("a request that no rule allows", () => {
     expect(await rejectionOf(call.request(url))).toEqual(denied(rule));
   });
 
-  test("is every request without the option egress", async () => {
+  test("every request is denied without the option egress", async () => {
     expect(await rejectionOf(new TestCall({ allow: [] }).request("https://example.com/"))).toEqual(denied("allow"));
   });
 });

@@ -65,7 +65,7 @@ describe("an https request", () => {
     expect(asked).toEqual([]);
   });
 
-  test("of node:https in a tool reaches the server, or fails with the code of Node.js", async () => {
+  test("a request of node:https in a tool reaches the server, or fails with the code of Node.js", async () => {
     setDefaultCACertificates([...trusted, read("cert")]);
     const allow = onLoopback(`https://secure.test:${port}`, `https://other.test:${port}`);
     await using glovebox = await makeGlovebox({

@@ -195,7 +195,7 @@ describe("a frame that violates the protocol", () => {
     expect(Buffer.from(unmasked).readUInt16BE()).toBe(code);
   });
 
-  test("is not a message that arrives byte by byte, with pings between its parts", async () => {
+  test("a message that arrives byte by byte, with pings between its parts, does not violate the protocol", async () => {
     const bytes = Buffer.concat([
       frame(1, "caf\u00c3".slice(0, 3), 0),
       frame(9, "p"),
@@ -219,7 +219,7 @@ describe("a frame that violates the protocol", () => {
     expect(await eventsOf(server.url)).toEqual(["open", "message: café", "close: 1000  true"]);
   });
 
-  test("that follows complete messages does not discard them", async () => {
+  test("a frame that violates the protocol does not discard complete messages before it", async () => {
     const server = await serveRaw((socket, request) => {
       const messages = Buffer.concat(Array.from({ length: 5 }, (_, index) => frame(1, String(index))));
       socket.write(Buffer.concat([Buffer.from(acceptText(request)), messages]));
@@ -232,7 +232,7 @@ describe("a frame that violates the protocol", () => {
     ]);
   });
 
-  test("is not waited for: a reset within a message", async () => {
+  test("a reset within a message ends the connection without a wait for the rest", async () => {
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
       socket.write(Buffer.from([0x81, 0x05, 0x61]), () => setTimeout(() => socket.resetAndDestroy(), 100));
@@ -337,7 +337,7 @@ describe("a server that will not end", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("that reads nothing stops the tool from sending more", async () => {
+  test("a server that reads nothing stops the tool from sending more", async () => {
     const accepted: Socket[] = [];
     const server = await serveRaw((socket, request) => {
       socket.write(acceptText(request));
@@ -421,7 +421,7 @@ describe("a tool that attacks", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("that floods send fails by its own limits", async () => {
+  test("a tool that floods send fails by its own limits", async () => {
     const server = await serveWebSocket((socket) => socket.resume());
     await using own = await makeSocketTools({}, { limits: { memoryMiB: 16, timeoutMs: 30_000 } });
     const body = `const socket = new WebSocket(url);

@@ -452,7 +452,7 @@ describe("the end of a call", () => {
     await vi.waitFor(() => expect(server.open()).toBe(0));
   });
 
-  test("of a session's run closes its sockets, and a later run gets an error", async () => {
+  test("a session's run that ends closes its sockets, and a later run gets an error", async () => {
     const server = await serveWebSocket(echo);
     const ports = [server.port];
     await using glovebox = await makeGlovebox({

@@ -35,7 +35,7 @@ describe("an engine feature", () => {
     expect(outputOf(await run("asks"))).toEqual([]);
   });
 
-  test("that was requested but not granted fails the call that uses it with an error that names the grant", async () => {
+  test("a feature that was requested but not granted fails the call that uses it with an error that names the grant", async () => {
     const source = `export const capabilities = { webAssembly: true }; export default () => WebAssembly.validate(${EMPTY_MODULE})`;
     await glovebox.addTool({ name: "touches", source });
     const error = errorOf(await run("touches"));
@@ -47,7 +47,7 @@ describe("an engine feature", () => {
     expect(error.details).toMatchObject({ capability: "webAssembly" });
   });
 
-  test("that is not granted can be looked for, and its error can be caught", async () => {
+  test("a feature that is not granted can be looked for, and its error can be caught", async () => {
     const source = `export default () => { try { return Atomics; } catch (error) { return [error.name, typeof WebAssembly]; } }`;
     await glovebox.addTool({ name: "looks", source });
     expect(outputOf(await run("looks"))).toEqual(["ReferenceError", "undefined"]);
@@ -171,7 +171,7 @@ describe("createGlovebox({ engine: { dynamicCode } })", () => {
     expect(outputOf(await open.execute({ id: "c", toolName: "script", arguments: { a: 21 } }))).toBe(42);
   });
 
-  test("false disables them, with an error that names the grant and the option", async () => {
+  test("dynamicCode: false disables eval and Function, with an error that names the grant and the option", async () => {
     await glovebox.addTool({ name: "off", source: "export default () => eval('1')" });
     const { code, message, details } = errorOf(await run("off"));
     expect([code, message]).toEqual([

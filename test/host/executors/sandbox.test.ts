@@ -144,7 +144,7 @@ describe("sandbox executor: logs and progress", () => {
     expect(outputOf(await running)).toBe("done");
   });
 
-  test("of ctx.log and ctx.progress arrive as they happen, with their data", async () => {
+  test("messages of ctx.log and ctx.progress arrive as they happen, with their data", async () => {
     const source = `export default async (input, ctx) => {
       ctx.progress({ progress: 1, total: 2 });
       await ctx.log("half way", { rows: 5 });

@@ -145,7 +145,7 @@ describe("a stack is in the author's own files, lines and columns", () => {
     expectPublishable(error);
   });
 
-  test("and so is what cannot be built", async () => {
+  test("the error of code that cannot be built names the author's own file, line and column", async () => {
     const building = run({ "tool.ts": "export default () => {\n  const = 1;\n};" });
     await expect(building).rejects.toMatchObject({
       code: "BUNDLE_FAILED",
@@ -168,7 +168,7 @@ describe("lines of console carry their place when asked", () => {
     "helper.ts": "export function helper() {\n    console.error('second');\n}",
   };
 
-  test("with file, line and column", async () => {
+  test("log lines have their file, line and column when the caller requests them", async () => {
     const { logs } = await run(files, { logSourceLocations: true });
     expect(logs.map(({ message, place }) => [message, place])).toEqual([
       ["first", "tool.ts:3:11"],
@@ -177,7 +177,7 @@ describe("lines of console carry their place when asked", () => {
     ]);
   });
 
-  test("and not otherwise", async () => {
+  test("log lines have no source location by default", async () => {
     const { logs } = await run(files);
     expect(logs.map(({ place }) => place)).toEqual([undefined, undefined, undefined]);
   });

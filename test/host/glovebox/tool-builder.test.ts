@@ -67,12 +67,12 @@ describe("a warning names the export and the right one", () => {
     expect(rest).toEqual([]);
   });
 
-  test("for a default export that has parameters", async () => {
+  test("a default export that has parameters causes a warning", async () => {
     const source = `export default { parameters: ${SCHEMA}, execute: ({ n }) => n }`;
     expect(await warningsOf(source)).toEqual([expect.stringMatching(/"parameters".*"inputSchema"/)]);
   });
 
-  test("for a function with a property parameters", async () => {
+  test("a function with a property parameters causes a warning", async () => {
     const source = `const f = () => 1; f.parameters = ${SCHEMA}; export default f`;
     expect(await warningsOf(source)).toEqual([expect.stringMatching(/"parameters".*"inputSchema"/)]);
   });
@@ -87,18 +87,18 @@ describe("a warning names the export and the right one", () => {
     expect(rest).toEqual([]);
   });
 
-  test("for an output schema", async () => {
+  test("an output schema under a wrong name causes a warning", async () => {
     const source = `export const output_schema = { type: "number" }; export default () => 1`;
     expect(await warningsOf(source)).toEqual([expect.stringMatching(/"output_schema".*output.*"outputSchema"/)]);
   });
 
-  test("for a schema of a library, which may be a function", async () => {
+  test("a schema of a library, which may be a function, causes a warning under a wrong name", async () => {
     const standard = "{ '~standard': { version: 1, vendor: 'x', validate: (value) => ({ value }) } }";
     const source = `export const schema = Object.assign(() => 1, ${standard}); export default () => 1`;
     expect(await warningsOf(source)).toHaveLength(1);
   });
 
-  test.for(["inputSchema", "parameters", "schema"])("for a module in Python with %s", async (name) => {
+  test.for(["inputSchema", "parameters", "schema"])("a module in Python with %s causes a warning", async (name) => {
     const source = `${name} = {"type": "object", "required": ["n"]}\ndef main(input):\n    return 1\n`;
     expect(await warningsOf(source, "python")).toEqual([expect.stringMatching(`"${name}".*"input_schema"`)]);
   });
@@ -122,7 +122,7 @@ describe("no warning is given", () => {
     expect(await warningsOf(source)).toEqual([]);
   });
 
-  test("where the host states the schema", async () => {
+  test("no warning is given where the host states the schema", async () => {
     const source = `export const parameters = ${SCHEMA}; export default () => 1`;
     const definition = { inputSchema: { type: "object" } };
     expect((await glovebox.inspectTool({ source, overrides: definition })).warnings).toEqual([]);

@@ -167,7 +167,7 @@ describe("CompiledSchema.coerce() coerces", () => {
     expect(outcome.coercions).toEqual([]);
   });
 
-  test("not a null that is required, and with nullsOnly nothing else", () => {
+  test("keeps a null that is required, and with nullsOnly coerces nothing else", () => {
     expect(coerce(point, { x: null, y: null }, COERCE)).toEqual([{ x: null }, "/y: null → nothing"]);
     expect(coerce(point, { x: "1", y: null }, { ...COERCE, nullsOnly: true })).toEqual([
       { x: "1" },
@@ -175,7 +175,7 @@ describe("CompiledSchema.coerce() coerces", () => {
     ]);
   });
 
-  test("and prunes in what it has converted", () => {
+  test("prunes also in values that it has converted", () => {
     expect(coerce({ properties: { p: point } }, { p: '{"x":"1","a":2}' }, BOTH)).toEqual([
       { p: { x: 1 } },
       "/p: string → object",

@@ -162,7 +162,7 @@ describe("CompiledSchema.validate() ends", () => {
     expect(compileSchema({ type: "number" }).validate(1)).toEqual({ valid: true });
   });
 
-  test("with the reason as a type, not a text", () => {
+  test("a validation that is stopped gives the reason as a type, not a text", () => {
     expect(compileSchema({ pattern: "^(a+)+$" }).validate(evilText, { budgetMs: 20 })).toMatchObject({
       stopped: true,
       reason: "time",
@@ -174,7 +174,7 @@ describe("CompiledSchema.validate() ends", () => {
     });
   });
 
-  test("within the given budget", () => {
+  test("validation ends within the given budget", () => {
     const compiled = compileSchema(billionLaughs("allOf"));
     const cpuMs = (budgetMs: number): number =>
       msPerRun(() => expect(compiled.validate(1, { budgetMs }).valid).toBe(false));
@@ -182,7 +182,7 @@ describe("CompiledSchema.validate() ends", () => {
     expect(Math.min(...shares)).toBeLessThan(1 / 4);
   });
 
-  test("with the issues found so far if the time runs out while they are collected", () => {
+  test("validation returns the issues found so far if the time runs out while they are collected", () => {
     const { $ref, $defs } = billionLaughs("allOf", "array");
     const outcome = compileSchema({ $defs, prefixItems: [{ type: "string" }], allOf: [{ $ref }] }).validate([1]);
     expect(outcome).toMatchObject({ stopped: false, truncated: true, issues: [{ pointer: "/0", keyword: "type" }] });
@@ -208,7 +208,7 @@ describe("names of Object.prototype", () => {
     expect(Reflect.get({}, "polluted")).toBeUndefined();
   });
 
-  test("are in no table", () => {
+  test("names of Object.prototype are in no table", () => {
     for (const name of ["__proto__", "constructor", "toString", "hasOwnProperty", "__defineGetter__", "valueOf"]) {
       const schema = JSON.parse(
         `{"${name}":{"type":1},"format":"${name}","$ref":"#/$defs/${name}","$defs":{"${name}":true}}`,

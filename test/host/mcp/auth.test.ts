@@ -300,7 +300,7 @@ describe("an authorization server's keys", () => {
     }
   });
 
-  test("that are unavailable cause 503, few requests to the issuer, and a call of onError", async () => {
+  test("keys that are unavailable cause 503, few requests to the issuer, and a call of onError", async () => {
     await using other = await OAuthIssuer.start("ES256");
     other.answers.set("/.well-known/oauth-authorization-server", { status: 500, body: "{}" });
     const errors: unknown[] = [];

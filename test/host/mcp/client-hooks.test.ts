@@ -60,7 +60,7 @@ const HOOKS: readonly (readonly [name: string, hook: () => unknown])[] = [
 ];
 
 describe.for(["headersFor", "authProviderFor"] as const)("%s", (name) => {
-  test.for(HOOKS)("that %s prevents the connection", async ([, hook]) => {
+  test.for(HOOKS)("a hook that %s prevents the connection", async ([, hook]) => {
     const options = {
       url: server.url,
       connectTimeoutMs: 200,
@@ -78,7 +78,7 @@ describe.for(["headersFor", "authProviderFor"] as const)("%s", (name) => {
 });
 
 describe("envFor", () => {
-  test.for(HOOKS)("that %s prevents the start of the process", async ([, hook]) => {
+  test.for(HOOKS)("envFor that %s prevents the start of the process", async ([, hook]) => {
     const options = { command: process.execPath, args: [HOSTILE, "calls"], connectTimeoutMs: 200, envFor: hook };
     glovebox.mcp.addServer("up", options as UpstreamServerOptions);
     expect(errorOf(await call()).message).toBe('No credentials are available for the MCP server "up"');
@@ -101,7 +101,7 @@ describe("onElicitation and onSampling", () => {
       (answer) => [`returns ${JSON.stringify(answer)}`, () => answer] as const,
     ),
   ];
-  test.for(ANSWERS)("that %s does not answer the request", async ([, hook]) => {
+  test.for(ANSWERS)("a hook that %s does not answer the request", async ([, hook]) => {
     const program = { command: process.execPath, args: [HOSTILE, "calls"], connectTimeoutMs: 120_000 };
     const options = { ...program, onElicitation: hook, onSampling: hook };
     glovebox.mcp.addServer("up", { ...options, protocol: "legacy" } as UpstreamServerOptions);
@@ -121,7 +121,7 @@ describe("options", () => {
     return parsed.success ? [] : toOptionIssues(McpServerSchema, parsed.error).map(({ pointer }) => pointer);
   };
 
-  test("that are unknown are rejected with their path, at any depth", () => {
+  test("unknown options are rejected with their path, at any depth", () => {
     expect(GOOD.map(problemsOf)).toEqual([[], []]);
     const known = new Set(["tools", "sandbox", "oauth", "env", "headers"]);
     fc.assert(

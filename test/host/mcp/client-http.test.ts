@@ -39,14 +39,14 @@ const call = (context: CallContext = {}, args: object = {}): Promise<ToolResult>
 const said = (text: string): object => ({ content: [{ type: "text", text }] });
 
 describe("a result over HTTP", () => {
-  test("that exceeds the message limit fails the call", async () => {
+  test("a result that exceeds the message limit fails the call", async () => {
     await open(({ method }) => (method === "tools/call" ? said("x".repeat(200_000)) : undefined), {
       maxMessageBytes: 100_000,
     });
     expect(errorOf(await call())).toMatchObject({ code: "OUTPUT_INVALID", details: { server: "up" } });
   });
 
-  test("that arrives as an event is limited, and its stream is not", async () => {
+  test("a result that arrives as an event is limited, and its stream is not", async () => {
     const answer: Answer = (rpc, response) => {
       if (rpc.method !== "tools/call") return undefined;
       const size = Number((rpc.params?.arguments as { readonly size?: number } | undefined)?.size);
@@ -97,7 +97,7 @@ describe("a result over HTTP", () => {
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 
-  test("whose text repeats its value has only the value and the other content", async () => {
+  test("a result whose text repeats its value has only the value and the other content", async () => {
     const structuredContent = { a: [1, { b: null }] };
     const repeated = { type: "text", text: JSON.stringify(structuredContent, null, 2) };
     const other = { type: "text", text: "and more" };
@@ -128,7 +128,7 @@ describe("an error of the protocol", () => {
     expect(error.message).toMatch(/No t this$/);
   });
 
-  test("for a tool that was removed fails with TOOL_UNAVAILABLE", async () => {
+  test("an error for a tool that was removed fails with TOOL_UNAVAILABLE", async () => {
     let isThere = true;
     const server = await startScriptedServer(({ method, id }, response) => {
       if (method === "tools/list") return { tools: isThere ? [{ name: "t", inputSchema: { type: "object" } }] : [] };
@@ -148,24 +148,27 @@ describe("an error of the protocol", () => {
 });
 
 describe("a stream that breaks off", () => {
-  test.for(["auto", "legacy"] as const)("during a call fails that call at once: %s", async (protocol) => {
-    await open(
-      ({ method }, response) => {
-        if (method !== "tools/call") return;
-        response.writeHead(200, { "content-type": "text/event-stream" });
-        response.write(": on its way\n\n");
-        setTimeout(() => response.destroy(), 100);
-      },
-      { protocol, timeoutMs: 120_000 },
-    );
-    const result = await call();
-    expect(errorOf(result)).toMatchObject({
-      code: "TOOL_UNAVAILABLE",
-      message: 'The MCP server "up" disconnected while "t" ran',
-    });
-  });
+  test.for(["auto", "legacy"] as const)(
+    "a stream that breaks off during a call fails that call at once: %s",
+    async (protocol) => {
+      await open(
+        ({ method }, response) => {
+          if (method !== "tools/call") return;
+          response.writeHead(200, { "content-type": "text/event-stream" });
+          response.write(": on its way\n\n");
+          setTimeout(() => response.destroy(), 100);
+        },
+        { protocol, timeoutMs: 120_000 },
+      );
+      const result = await call();
+      expect(errorOf(result)).toMatchObject({
+        code: "TOOL_UNAVAILABLE",
+        message: 'The MCP server "up" disconnected while "t" ran',
+      });
+    },
+  );
 
-  test("that can be resumed is resumed, and the call succeeds", async () => {
+  test("a stream that can be resumed is resumed, and the call succeeds", async () => {
     const server = createServer((request, response) => {
       void (async () => {
         const chunks: Buffer[] = [];
@@ -206,7 +209,7 @@ describe("a stream that breaks off", () => {
 });
 
 describe("a server that stopped", () => {
-  test("and started again is connected by the next call", async () => {
+  test("a server that stopped and started again is connected by the next call", async () => {
     const first = await startToolServer(await freePort());
     const { port } = new URL(first.url);
     glovebox.mcp.addServer("up", { scope: "global", url: first.url, timeoutMs: 60_000 });
@@ -375,7 +378,7 @@ describe("a request", () => {
     expect(new Set(rejectedTenants)).toEqual(new Set(["c"]));
   });
 
-  test("without a sign-in fails, and the error names the authProvider", async () => {
+  test("a request without a sign-in fails, and the error names the authProvider", async () => {
     await open(
       (_rpc, response, { headers: { authorization } }) => {
         if (authorization === undefined) response.writeHead(401).end();

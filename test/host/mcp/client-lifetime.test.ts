@@ -95,7 +95,7 @@ describe("glovebox.close()", () => {
 });
 
 describe("an HTTP session", () => {
-  test("whose end the server never confirms leaves no open request", async () => {
+  test("an HTTP session whose end the server never confirms leaves no open request", async () => {
     const open = new Set<string>();
     await using server = await RecordingServer.start(({ method, body }, response) => {
       const rpc = body === "" ? {} : (JSON.parse(body) as RpcRequest);
@@ -119,18 +119,18 @@ describe("an HTTP session", () => {
 });
 
 describe("a connection", () => {
-  test("to a program that exits on server/discover uses the older protocol", async () => {
+  test("a connection to a program that exits on server/discover uses the older protocol", async () => {
     await using _up = withServer(stubborn("quit"));
     expect(codeOf(await call(glovebox, "up__t"))).toBe("ok");
     expect(glovebox.mcp.servers()[0]).toMatchObject({ protocolVersion: "2025-06-18", connections: 1 });
   });
 
-  test("to a program without the required protocol fails, with an error about connecting", async () => {
+  test("a connection to a program without the required protocol fails, with an error about connecting", async () => {
     await using _up = withServer({ ...stubborn("old"), protocol: "2026-07-28" });
     expect(errorOf(await call(glovebox, "up__t")).message).toBe('The MCP server "up" could not be connected');
   });
 
-  test("that takes too long fails, and its program is killed", async () => {
+  test("a connection that takes too long fails, and its program is killed", async () => {
     await using _up = withServer({ ...stubborn("mute"), connectTimeoutMs: 700 });
     const error = errorOf(await call(glovebox, "up__t", { timeoutMs: 120_000 }));
     expect(error).toMatchObject({
@@ -175,7 +175,7 @@ describe("a connection", () => {
     ]);
   });
 
-  test("that is lost repeatedly is reopened with growing delays", async () => {
+  test("a connection that is lost repeatedly is reopened with growing delays", async () => {
     await using glovebox = await makeGlovebox({ health: false, mcp: { servers: { up: tools } } });
     for (let n = 0; n < 3; n += 1) expect(codeOf(await call(glovebox, "up__die"))).toBe("TOOL_UNAVAILABLE");
     const [status] = glovebox.mcp.servers();
@@ -188,7 +188,7 @@ describe("a connection", () => {
     expect(glovebox.health()).toMatchObject([{ sourceId: "up", state: "closed" }]);
   });
 
-  test("to a program that no longer answers is replaced, without effect on other servers", async () => {
+  test("a connection to a program that no longer answers is replaced, without effect on other servers", async () => {
     await using _up = withServer({ ...tools, timeoutMs: 7_000 });
     glovebox.mcp.addServer("other", tools);
     const other = outputOf(await call(glovebox, "other__pid"));
@@ -205,7 +205,7 @@ describe("a connection", () => {
     await glovebox.mcp.removeServer("other");
   });
 
-  test("to a program that is slow but sends messages is kept", async () => {
+  test("a connection to a program that is slow but sends messages is kept", async () => {
     await using _up = withServer({ ...tools, timeoutMs: 7_000 });
     const pid = outputOf(await call(glovebox, "up__pid"));
     const { connections } = glovebox.mcp.servers()[0] ?? {};
@@ -217,7 +217,7 @@ describe("a connection", () => {
     expect(glovebox.mcp.servers()[0]).toMatchObject({ connections });
   });
 
-  test("whose calls keep failing opens its circuit", async () => {
+  test("a connection whose calls keep failing opens its circuit", async () => {
     await using server = await startScriptedServer(({ method }, response) => {
       if (method === "tools/list") return { tools: [{ name: "t", inputSchema: { type: "object" } }] };
       if (method === "tools/call") response.destroy();

@@ -102,7 +102,7 @@ describe("a listing", () => {
     expect(status.lastError?.message ?? "").not.toMatch(/in time/);
   });
 
-  test("that never arrives times out and is not repeated at once", async () => {
+  test("a listing that never arrives times out and is not repeated at once", async () => {
     const answer: Answer = ({ method }, response) => {
       if (method === "tools/list") response.writeHead(200, { "content-type": "application/json" });
     };
@@ -171,7 +171,7 @@ describe("a listing", () => {
 });
 
 describe("a tool name", () => {
-  test("that another tool already has stays with that tool", async () => {
+  test("a tool name that another tool already has stays with that tool", async () => {
     glovebox.router.register("t1", {}, () => "ours");
     const { status } = await listed(() => ({ tools: [tool("t1"), tool("t2")] }));
     expect(status.tools).toBe(1);

@@ -277,7 +277,7 @@ describe("stored credentials", () => {
     expect(provider.pages).toEqual([`${issuer.origin}/authorize`]);
   });
 
-  test("of another issuer are not sent to a hostile server that is an issuer itself", async () => {
+  test("credentials of another issuer are not sent to a hostile server that is an issuer itself", async () => {
     const own = issues(server.origin);
     const respond = protectedBy(server, metadataOf(server), server.origin);
     server.answers = async (request, response) => (await own(request, response)) ?? (await respond(request, response));
@@ -288,7 +288,7 @@ describe("stored credentials", () => {
     expect(sent()).not.toMatch(/client-secret|refresh-secret|Bearer old/);
   });
 
-  test("of a provider that cannot save need an issuer, which the error names", async () => {
+  test("credentials of a provider that cannot save need an issuer, which the error names", async () => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     const fixed = Object.assign(Object.create(provider) as KeepingProvider, {
       clientInformation: () => client,
@@ -338,7 +338,7 @@ describe("an authProvider", () => {
     expect(server.requests.some(({ headers }) => headers.authorization !== undefined)).toBe(false);
   });
 
-  test("that never answers fails after connectTimeoutMs", async () => {
+  test("an authProvider that never answers fails after connectTimeoutMs", async () => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     add({}, { authProvider: { token: () => new Promise(() => {}) }, connectTimeoutMs: 100 });
     expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");

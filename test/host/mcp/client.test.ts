@@ -210,7 +210,7 @@ describe("a call of an upstream tool", () => {
   });
 
   // These two use servers without a short timeout, because twenty concurrent calls can be slow on a busy machine.
-  test("over HTTP receives only its own log messages among concurrent calls", async () => {
+  test("a call over HTTP receives only its own log messages among concurrent calls", async () => {
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, n) => call("many__log", { lines: [`line ${n}`] }, { tenantId: `tenant-${n}` })),
     );
@@ -219,7 +219,7 @@ describe("a call of an upstream tool", () => {
     );
   });
 
-  test("on a shared channel receives no log messages rather than those of another call", async () => {
+  test("a call on a shared channel receives no log messages rather than those of another call", async () => {
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, n) => call("q.log", { lines: [`line ${n}`] }, { tenantId: `tenant-${n}` })),
     );
@@ -242,12 +242,12 @@ describe("a call of an upstream tool", () => {
     expect(http.headers.some((headers) => headers.get("x-key") === "k-1")).toBe(true);
   });
 
-  test("of an unknown tool lists the known names", async () => {
+  test("a call of an unknown tool lists the known names", async () => {
     const error = errorOf(await call("stdio-new__no-such-tool"));
     expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", message: expect.stringMatching(/known tools: /) });
   });
 
-  test("of a missing program fails without naming the searched folders", async () => {
+  test("a call of a missing program fails without naming the searched folders", async () => {
     const error = errorOf(await call("gone__anything"));
     expect(error).toMatchObject({ code: "TOOL_UNAVAILABLE", recoverable: true, details: { server: "gone" } });
     expect(error.message).not.toMatch(/such-program/);

@@ -100,7 +100,7 @@ describe.for([
   ["listeners", 200],
 ] as const)("a server whose %s fails", ([name, status]) => {
   const cases = FAILING_CALLBACKS.map(([how], index) => [how, index] as const);
-  test.for(cases)("and %s stays alive and denies the request", async ([, index]) => {
+  test.for(cases)("a server whose function %s stays alive and denies the request", async ([, index]) => {
     for (let count = 0; count < 2; count += 1) {
       const response = await initialize(`${name}/${index}`, { authorization: `Bearer ${FORGED}` });
       expect(response.status, stderr).toBe(status);

@@ -236,13 +236,13 @@ describe("a server's process", () => {
     if (mode === "garbage") expect(diagnostics).toMatchObject({ lastStrayLine: "garbage" });
   });
 
-  test("that exits during calls fails them, and the next call connects again", async () => {
+  test("a process that exits during calls fails them, and the next call connects again", async () => {
     const results = await Promise.all([call("calls__hang"), call("calls__die")]);
     for (const result of results) expect(errorOf(result).message).toMatch(/^The MCP server "calls" disconnected while/);
     expect(outputOf(await call("calls__good"))).toBe("good");
   });
 
-  test("that stops reading fails only the calls that it does not read", async () => {
+  test("a process that stops reading fails only the calls that it does not read", async () => {
     glovebox.mcp.addServer("deaf", hostile("stays"));
     expect(outputOf(await call("deaf__deaf"))).toBe("deaf");
     const large = { text: "x".repeat(900_000) };
@@ -250,7 +250,7 @@ describe("a server's process", () => {
     expect(new Set(results.map(codeOf))).toEqual(new Set(["TOOL_TIMEOUT", "TOOL_UNAVAILABLE"]));
   });
 
-  test("that starts other processes ends with them in every case", async () => {
+  test("a process that starts other processes ends with them in every case", async () => {
     expect(outputOf(await call("stays__children"))).toBe("started");
     const tree = treeOf(statusOf("stays").pid ?? 0);
     expect(tree.length).toBeGreaterThanOrEqual(3);

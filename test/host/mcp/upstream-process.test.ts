@@ -207,14 +207,14 @@ describe("ServerProcess.close()", () => {
     expect(server.diagnostics).toMatchObject({ stderr: "ready\nsaved\n", exit: "Exited with code 7" });
   });
 
-  test("then sends SIGTERM", async () => {
+  test("close() sends SIGTERM to a program that ignores the end of its input", async () => {
     const script = "trap 'echo asked >&2; exit 0' TERM; echo ready >&2; while :; do sleep 0.05; done";
     const { server } = await startReady(script);
     await server.close();
     expect(server.diagnostics.stderr).toContain("asked\n");
   });
 
-  test("then kills all its processes, with any set of isolation layers", async () => {
+  test("close() kills all processes of a program that ignores SIGTERM, with any set of isolation layers", async () => {
     const script = "trap '' TERM; sleep 1000 & setsid sleep 1000 & echo ready >&2; sleep 1000; sleep 1000";
     const wrappings: readonly (readonly ServerLayer[])[] = [[], ["namespaces"], ["namespaces", "user"], ALL_LAYERS];
     await Promise.all(
@@ -230,7 +230,7 @@ describe("ServerProcess.close()", () => {
     );
   });
 
-  test("before or during the start leaves nothing behind", async () => {
+  test("close() before or during the start leaves nothing behind", async () => {
     const never = new ServerProcess({ command: "sleep", args: ["1000"], environment: process.env });
     await never.close();
     await expect(never.start()).rejects.toThrow();

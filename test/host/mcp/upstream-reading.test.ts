@@ -231,14 +231,14 @@ describe("an event stream", () => {
     expect(stubs.size).toBeLessThanOrEqual(16);
   });
 
-  test("that fails drops the messages that were not taken", async () => {
+  test("an event stream that fails drops the messages that were not taken", async () => {
     const stubs = new MessageStubs();
     const { stream } = sourceOf([answerTo(1), answerTo(2)], (controller) => controller.error(new Error("reset")));
     await expect(readAllOf(toStubStream(stream, { maxBytes: LIMIT, stubs }))).rejects.toThrow("reset");
     await expect.poll(() => stubs.size).toBe(0);
   });
 
-  test("with a line without an end cancels its source, and drops the messages before it", async () => {
+  test("an event stream with a line without an end cancels its source, and drops the messages before it", async () => {
     const stubs = new MessageStubs();
     const endless = Buffer.from("x".repeat(LIMIT));
     const { stream, state } = sourceOf([answerTo(1), ...Array<Buffer>(40).fill(endless)]);

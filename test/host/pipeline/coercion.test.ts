@@ -59,7 +59,7 @@ describe("Arguments", () => {
     }
   });
 
-  test("that are valid pass unchanged with all corrections enabled", async () => {
+  test("valid arguments pass unchanged with all corrections enabled", async () => {
     const value = { sku: "A1", quantity: 2, tags: ["a"], note: "12" };
     for (const call of [{ arguments: value }, { argumentsText: JSON.stringify(value) }]) {
       const result = await run(call, ALL);
@@ -120,7 +120,7 @@ describe("Arguments", () => {
     expect("coercions" in rejected).toBe(false);
   });
 
-  test("with unknown keys are rejected in mode reject, which names each key", async () => {
+  test("arguments with unknown keys are rejected in mode reject, which names each key", async () => {
     const result = await run({ arguments: { sku: "A1", quantity: 1, a: 1, b: 2 } }, { unknownKeys: "reject" });
     expect(summaryOf(result)).toEqual(["PARAM_INVALID", "The arguments of order: /a: Unknown key; /b: Unknown key"]);
     expect(result.success || result.error.details?.problems).toHaveLength(2);
@@ -140,7 +140,7 @@ describe("Arguments", () => {
     expect(summaryOf(pruned)[0]).toEqual({ sku: "A1", quantity: 1 });
   });
 
-  test("with bytes are pruned without changing the caller's own value", async () => {
+  test("arguments with bytes are pruned without changing the caller's own value", async () => {
     router.register(
       "bytes",
       {
@@ -163,7 +163,7 @@ describe("Arguments", () => {
     expect(summaryOf(await run({ arguments: args }, { unknownKeys: "reject" }, "bytes"))[0]).toBe("PARAM_INVALID");
   });
 
-  test("that are large are coerced", async () => {
+  test("large arguments are coerced", async () => {
     const tags = Array.from({ length: 8_000 }, (_, index) => `a somewhat longer tag, ${index}`);
     // The budget of a coercion is a CPU time, which a slow machine can use up.
     await vi.waitFor(async () => {
@@ -192,7 +192,7 @@ describe("Arguments", () => {
     await hooked[Symbol.asyncDispose]();
   });
 
-  test("with invalid options are rejected, naming the path", async () => {
+  test("arguments with invalid options are rejected, naming the path", async () => {
     const result = await run({ arguments: {} }, { repair: "yes" } as never);
     expect(summaryOf(result)).toEqual(["PARAM_INVALID", expect.stringMatching(/context\.arguments\.repair/)]);
     const make = () => new ToolRouter({ arguments: { unknownKeys: "drop" } as never });
@@ -202,7 +202,7 @@ describe("Arguments", () => {
     );
   });
 
-  test("of any text are either valid for the tool or rejected with PARAM_INVALID", async () => {
+  test("arguments of any text are either valid for the tool or rejected with PARAM_INVALID", async () => {
     const piece = fc.constantFrom(
       "{",
       "}",

@@ -84,7 +84,7 @@ describe("argumentsText", () => {
     },
   );
 
-  test.for(["", " ", "\n\t "])("that is blank, %j, means an empty object", async (text) => {
+  test.for(["", " ", "\n\t "])("argumentsText that is blank, %j, means an empty object", async (text) => {
     expect((await validateText(text)).inputText).toBe("{}");
   });
 

@@ -209,7 +209,7 @@ describe("a tool in Python", () => {
     });
   });
 
-  test("that cannot be compiled is BUNDLE_FAILED with its source location", async () => {
+  test("a tool that cannot be compiled is BUNDLE_FAILED with its source location", async () => {
     const [code, file, line] = ["x = 1\n\nif x\n    pass\n", "tool.py", 3] as const;
     await expect(
       glovebox.addTool({ source: code, language: "python", name: "broken" }, { scope: "global" }),
@@ -234,7 +234,7 @@ describe("a tool in Python", () => {
     });
   });
 
-  test("that ends its process during definition extraction is TOOL_FAILED with its line", async () => {
+  test("a tool that ends its process during definition extraction is TOOL_FAILED with its line", async () => {
     const source = "import sys\nsys.exit(0)\ndef main(input): pass";
     await expect(
       glovebox.addTool({ source, language: "python", name: "leaves" }, { scope: "global" }),
@@ -244,7 +244,7 @@ describe("a tool in Python", () => {
     });
   });
 
-  test("without main is BUNDLE_FAILED, and one whose module throws is TOOL_FAILED", async () => {
+  test("a tool without main is BUNDLE_FAILED, and one whose module throws is TOOL_FAILED", async () => {
     await expect(
       glovebox.addTool({ source: "x = 1", language: "python", name: "none" }, { scope: "global" }),
     ).rejects.toMatchObject({

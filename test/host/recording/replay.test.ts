@@ -323,7 +323,7 @@ describe("a recording", () => {
     expect([verdict, errorOf(result).code, ran]).toEqual(["failed", "PARAM_INVALID", 0]);
   });
 
-  test("of another tenant is rejected", async () => {
+  test("a recording of another tenant is rejected", async () => {
     const { recording } = await record({ names: [] });
     const other = { ...recording, tenantId: "other" };
     expect(await failureOf(glovebox.replay(other))).toMatchObject({ code: "PARAM_INVALID" });

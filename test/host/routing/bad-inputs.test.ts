@@ -585,7 +585,7 @@ describe("createGlovebox() with invalid options", () => {
 });
 
 describe("ToolRouter and Glovebox when closed", () => {
-  test("a closed Glovebox: TOOL_UNAVAILABLE from every entry", async () => {
+  test("every entry of a closed Glovebox fails with TOOL_UNAVAILABLE", async () => {
     const closed = await makeGlovebox();
     await closed.close();
     expect(codeOf(await closed.execute({ id: "c", toolName: "x" }))).toBe("TOOL_UNAVAILABLE");

@@ -108,7 +108,7 @@ describe("a registry of the host", () => {
     ["returns a tool that cannot be read", () => inOtherRealm('({ get definition() { throw new Error("no"); } })')],
     ["returns a tool of another tenant", () => foreign],
   ];
-  test.for(JUNK)("whose get() %s fails the call with INTERNAL, and hasTool() throws", async ([, answer]) => {
+  test.for(JUNK)("a registry whose get() %s fails the call with INTERNAL, and hasTool() throws", async ([, answer]) => {
     const errors: ToolError[] = [];
     const registry = registryWith("get", answer);
     const router = new ToolRouter({ registry, onInternalError: (error) => errors.push(error) });
@@ -124,18 +124,18 @@ describe("a registry of the host", () => {
     ["returns a list of junk", () => [{}]],
     ["returns a tool of another tenant", () => [foreign]],
   ];
-  test.for(LISTS)("whose list() %s lists nothing: INTERNAL", async ([, answer]) => {
+  test.for(LISTS)("a registry whose list() %s fails a listing with INTERNAL", async ([, answer]) => {
     const router = new ToolRouter({ registry: registryWith("list", answer) });
     const actions = [() => router.getRegisteredTools(), () => router.listTools(), () => router.health()];
     for (const action of actions) expect(await failureOf(action)).toMatchObject({ code: "INTERNAL" });
   });
 
-  test.for(FAILING_CALLBACKS)("whose add() %s reports the failure of register()", async ([, answer]) => {
+  test.for(FAILING_CALLBACKS)("a registry whose add() %s reports the failure of register()", async ([, answer]) => {
     const router = new ToolRouter({ registry: registryWith("add", answer) });
     expect(await failureOf(() => router.register("x", {}, () => 1))).toMatchObject({ code: "INTERNAL" });
   });
 
-  test.for(FAILING_CALLBACKS)("whose remove() %s reports the failure", async ([, answer]) => {
+  test.for(FAILING_CALLBACKS)("a registry whose remove() %s reports the failure", async ([, answer]) => {
     const router = new ToolRouter({ registry: registryWith("remove", answer) });
     expect(await failureOf(() => router.registry.remove("tool"))).toMatchObject({ code: "INTERNAL" });
   });
@@ -158,11 +158,14 @@ describe("a tool provider's transport", () => {
     return router;
   }
 
-  test.for(FAILING_CALLBACKS)("whose call() %s counts as unavailable, and its circuit opens", async ([, answer]) => {
-    const router = sourceOf(answer);
-    expect(codeOf(await router.execute(CALL))).toBe("TOOL_UNAVAILABLE");
-    expect(router.health()).toMatchObject([{ sourceId: "remote", state: "open", failures: 1 }]);
-  });
+  test.for(FAILING_CALLBACKS)(
+    "a transport whose call() %s counts as unavailable, and its circuit opens",
+    async ([, answer]) => {
+      const router = sourceOf(answer);
+      expect(codeOf(await router.execute(CALL))).toBe("TOOL_UNAVAILABLE");
+      expect(router.health()).toMatchObject([{ sourceId: "remote", state: "open", failures: 1 }]);
+    },
+  );
 
   test.for<[string, () => unknown, string]>([
     ["returns a function", () => () => 1, "OUTPUT_INVALID"],
@@ -206,34 +209,37 @@ describe("a tool provider's discovery", () => {
     expect(outputOf(await discovering({}).router.execute(CALL))).toBe("found");
   });
 
-  test.for(NO_ANSWERS)("whose isFor() %s is omitted, and the other tools are listed", async ([, answer]) => {
-    const { router, errors, discovered } = discovering({ isFor: answer });
-    expect(await namesOf(router)).toEqual(["other"]);
-    expect([codeOf(await router.execute(CALL)), discovered()]).toEqual(["TOOL_UNAVAILABLE", 0]);
-    expect(errors[0]).toMatchObject({
-      code: "INTERNAL",
-      message: expect.stringContaining("discovery.isFor() of the tool provider remote"),
-    });
-  });
+  test.for(NO_ANSWERS)(
+    "a discovery whose isFor() %s is omitted, and the other tools are listed",
+    async ([, answer]) => {
+      const { router, errors, discovered } = discovering({ isFor: answer });
+      expect(await namesOf(router)).toEqual(["other"]);
+      expect([codeOf(await router.execute(CALL)), discovered()]).toEqual(["TOOL_UNAVAILABLE", 0]);
+      expect(errors[0]).toMatchObject({
+        code: "INTERNAL",
+        message: expect.stringContaining("discovery.isFor() of the tool provider remote"),
+      });
+    },
+  );
 
-  test.for(NO_ANSWERS)("whose mayHave() %s is not queried for a call", async ([, answer]) => {
+  test.for(NO_ANSWERS)("a discovery whose mayHave() %s is not queried for a call", async ([, answer]) => {
     const { router, discovered } = discovering({ mayHave: answer });
     expect([codeOf(await router.execute(CALL)), discovered()]).toEqual(["TOOL_UNAVAILABLE", 0]);
   });
 
-  test.for(NO_ANSWERS)("whose isKnown() %s discovers its tools", async ([, answer]) => {
+  test.for(NO_ANSWERS)("a discovery whose isKnown() %s discovers its tools", async ([, answer]) => {
     const { router, discovered } = discovering({ isKnown: answer });
     expect([outputOf(await router.execute(CALL)), discovered()]).toEqual(["found", 1]);
   });
 
-  test.for(FAILING_CALLBACKS)("whose discover() %s is omitted from the listing", async ([, answer]) => {
+  test.for(FAILING_CALLBACKS)("a discovery whose discover() %s is omitted from the listing", async ([, answer]) => {
     const { router } = discovering({ discover: answer });
     expect(await namesOf(router)).toEqual(["other"]);
     expect(codeOf(await router.execute(CALL))).toBe("TOOL_UNAVAILABLE");
     expect(router.health()).toContainEqual(expect.objectContaining({ sourceId: "remote", failures: 2 }));
   });
 
-  test("whose discover() never settles delays a call and a listing up to their timeout", async () => {
+  test("a discovery whose discover() never settles delays a call and a listing up to their timeout", async () => {
     const { router } = discovering({ discover: () => new Promise(() => {}) });
     expect(errorOf(await router.execute(CALL, { timeoutMs: 50 }))).toMatchObject({ code: "TOOL_TIMEOUT" });
     expect(await namesOf(router)).toEqual(["other"]);

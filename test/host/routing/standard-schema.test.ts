@@ -162,7 +162,7 @@ const JUNK: readonly (readonly [string, () => unknown])[] = [
 ];
 
 describe("a Standard Schema whose library fails", () => {
-  test.for(JUNK)("that %s counts as invalid, for inputs and for outputs", async ([, validate]) => {
+  test.for(JUNK)("a library that %s counts as invalid, for inputs and for outputs", async ([, validate]) => {
     const input = await callWith({ inputSchema: standard(validate) }, {});
     const output = await callWith({ outputSchema: standard(validate) }, {});
     expect([codeOf(input.result), input.inputs]).toEqual(["TOOL_FAILED", []]);

@@ -155,7 +155,7 @@ describe("ToolInvoker.execute()", () => {
     ["a promise", Promise.resolve(echo("later"))],
     ["an instance of a class", Object.assign(new Date(), echo("dated"))],
   ];
-  test.for(HOSTILE)("%s: PARAM_INVALID, alone and in a batch", async ([, value]) => {
+  test.for(HOSTILE)("returns PARAM_INVALID for %s, alone and in a batch", async ([, value]) => {
     const { invoker } = setUp();
     const alone = await invoker.execute(value as never);
     const batch = await invoker.executeBatch([echo(1), value as never, echo(2)]);

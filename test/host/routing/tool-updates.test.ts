@@ -136,7 +136,7 @@ describe("Glovebox.updateTool()", () => {
     expect(outputOf(await running)).toBe(1);
   });
 
-  test("of a host with one tenant does not mention global tools", async () => {
+  test("the error of a host with one tenant does not mention global tools", async () => {
     await using own = await makeGlovebox({ limits: LIMITS });
     const missing = await failureOf(own.updateTool({ source: "export default () => 1", name: "missing" }));
     expect(missing.message).toBe('There is no tool named "missing" to update; add it with addTool');
@@ -181,7 +181,7 @@ describe("Glovebox.updateTool()", () => {
     expect(versionIn(await call(name))).toBe(1);
   });
 
-  test("of updates that are requested at one time the last one stays", async () => {
+  test("the last one of concurrent updates stays", async () => {
     const name = "raced";
     await glovebox.addTool(toolOf(0, name), A);
     // The first one takes longest to build.
@@ -207,7 +207,7 @@ describe("Glovebox.updateTool()", () => {
     expect(taken.message).toContain("taken by a global tool");
   });
 
-  test("without replace a taken name is an error, as before", async () => {
+  test("addTool() without replace fails for a taken name, as before", async () => {
     await glovebox.addTool(toolOf(1, "taken"), A);
     expect((await failureOf(glovebox.addTool(toolOf(2, "taken"), A))).message).toContain('"taken" is taken');
     expect((await failureOf(glovebox.addTool(toolOf(2, "taken"), { ...A, replace: false }))).message).toContain(

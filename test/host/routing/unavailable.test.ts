@@ -38,7 +38,7 @@ describe("details.reason", () => {
     expect(seen(await call(router, "tool-off"))).toEqual(["TOOL_UNAVAILABLE", "not_found", 404, false]);
   });
 
-  test("shutting down, then closed", async () => {
+  test("details.reason is shutting down, then closed", async () => {
     const closing = await makeGlovebox();
     const { promise: release, resolve } = Promise.withResolvers<void>();
     closing.router.register("wait", {}, () => release);
@@ -134,7 +134,7 @@ describe("details.reason", () => {
 describe("NAME_TAKEN", () => {
   const conflict = expect.objectContaining({ code: "NAME_TAKEN", message: expect.stringMatching(/another/) });
 
-  test("of a tool, by router.register(), the registry and addTool()", async () => {
+  test("NAME_TAKEN for a tool is thrown by router.register(), the registry and addTool()", async () => {
     glovebox.router.register("taken", {}, () => 1);
     expect(() => glovebox.router.register("taken", {}, () => 2)).toThrow(conflict);
     const tool = glovebox.router.registry.get("taken");
@@ -144,14 +144,14 @@ describe("NAME_TAKEN", () => {
     expect([toHttpStatus(error), error.recoverable]).toEqual([409, true]);
   });
 
-  test("of a source and an MCP server, which are sources too", () => {
+  test("NAME_TAKEN is thrown for a provider and for an MCP server, which is one too", () => {
     glovebox.router.addToolProvider("weather", { call: () => 1 });
     expect(() => glovebox.router.addToolProvider("weather", { call: () => 1 })).toThrow(conflict);
     expect(() => glovebox.mcp.addServer("weather", { command: process.execPath })).toThrow(conflict);
     expect(glovebox.mcp.servers()).toEqual([]);
   });
 
-  test("of a session", async () => {
+  test("NAME_TAKEN is thrown for a session", async () => {
     await glovebox.openSession({ id: "s1", language: "javascript" });
     expect(await failureOf(glovebox.openSession({ id: "s1", language: "javascript" }))).toEqual(conflict);
   });

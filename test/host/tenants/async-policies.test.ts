@@ -103,7 +103,7 @@ describe("a lookup", () => {
     expect(two.asked).toEqual(["a", "b", "c", "a"]);
   });
 
-  test("that a function returns at once is used for one call, and requested for each", async () => {
+  test("a lookup that a function returns at once is used for one call, and requested for each", async () => {
     let policy: TenantOptions = SMALL;
     const { call } = openDatabase({ tenants: () => policy });
     expect(codeOf(await call())).toBe("OUTPUT_TOO_LARGE");
@@ -211,7 +211,7 @@ describe("a lookup that fails", () => {
     expect(asked).toHaveLength(2);
   });
 
-  test("after it was cached denies: an old policy is not used", async () => {
+  test("a lookup that fails after it was cached denies: an old policy is not used", async () => {
     const { call, answer, fail, router } = openDatabase();
     const first = call();
     answer({});
@@ -228,7 +228,7 @@ describe("a lookup that fails", () => {
     expect(errors).toMatchObject([{ cause: { message: expect.stringContaining("tenantCache.timeoutMs") } }]);
   });
 
-  test("again and again is not repeated by every call", async () => {
+  test("a lookup that fails again and again is not repeated by every call", async () => {
     let asked = 0;
     const tenants = async (): Promise<TenantOptions> => {
       asked += 1;
@@ -244,7 +244,7 @@ describe("a lookup that fails", () => {
     expect(asked).toBe(before + 1);
   });
 
-  test("when no call waits any more is reported all the same", async () => {
+  test("a lookup that fails when no call waits any more is reported all the same", async () => {
     const { call, fail, errors } = openDatabase();
     const controller = new AbortController();
     const running = call("acme", { signal: controller.signal });
@@ -344,7 +344,7 @@ describe("the wait for a lookup", () => {
     expect(codeOf(await running)).toBe("CANCELLED");
   });
 
-  test("is the same for calls of a stream and of a batch", async () => {
+  test("calls of a stream and of a batch wait for the lookup too", async () => {
     const { router, answer } = openDatabase();
     const stream = router.stream(CALL, ACME);
     const next = stream.next();

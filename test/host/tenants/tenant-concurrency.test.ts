@@ -71,7 +71,7 @@ describe("maxQueuedCalls", () => {
     expect((await Promise.all([...admitted, other])).map(codeOf)).toEqual(["ok", "ok", "ok"]);
   });
 
-  test("of 0 lets run what can run at once", async () => {
+  test("maxQueuedCalls of 0 lets run what can run at once", async () => {
     const { wait, open } = await gatedGlovebox({ limits: { maxConcurrentCalls: 1, maxQueuedCalls: 0 } });
     const first = wait();
     expect(codeOf(await wait())).toBe("OVERLOADED");
@@ -114,7 +114,7 @@ describe("queueMs", () => {
 });
 
 describe("maxConcurrentCalls", () => {
-  test("of a tool holds that tool back and no other", async () => {
+  test("maxConcurrentCalls of a tool holds that tool back and no other", async () => {
     const { glovebox, wait, running, open } = await gatedGlovebox({}, { maxConcurrentCalls: 1 });
     await glovebox.addTool({ name: "free", source: ECHO }, { scope: "global" });
     const calls = [wait(), wait()];

@@ -216,7 +216,7 @@ describe("a quota store", () => {
     ["denies a charge that there is not", () => ({ allowed: false, denied: 7, retryAfterMs: 1 })],
   ];
 
-  test.for(failing)("that %s denies the call and reports why", async ([, consume]) => {
+  test.for(failing)("a quota store that %s denies the call and reports why", async ([, consume]) => {
     const errors: unknown[] = [];
     let ran = 0;
     const router = new ToolRouter({
@@ -253,7 +253,7 @@ describe("a quota store", () => {
     expect(asked).toBe(3);
   });
 
-  test("that failed to take a charge gets it before the next call", async () => {
+  test("a quota store that failed to take a charge gets it before the next call", async () => {
     const memory = new MemoryQuotaStore();
     let isDown = false;
     const quotaStore: QuotaStore = {

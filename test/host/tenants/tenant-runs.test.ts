@@ -99,7 +99,7 @@ describe("deleteTenant", () => {
     expect((await runs.start(run("again", ACME))).state).toBe("suspended");
   });
 
-  test("of a run that is being created waits for it, and removes it", async () => {
+  test("deleteTenant waits for a run that is being created, and removes it", async () => {
     const created = Promise.withResolvers<void>();
     let isCreating = false;
     class SlowStore extends MemoryRunStore {

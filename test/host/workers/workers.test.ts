@@ -162,7 +162,7 @@ describe("a tool whose top level is run ahead", () => {
     return { glovebox, stuckAt, isWarm: isWarm && Date.now() < stuckAt };
   }
 
-  test("that then cannot be stopped costs its process, but no call", async () => {
+  test("a warm isolate whose top level cannot be stopped costs its process, but no call", async () => {
     const ends: unknown[] = [];
     // A slow machine needs more time to make a warm isolate before the trap.
     for (const gapMs of [600, 1_200, 2_400, 2_400]) {
@@ -222,7 +222,7 @@ describe("a process that dies", () => {
     expect(outputOf(await other)).toBe("done");
   });
 
-  test("while it is idle is replaced without a failed call", async () => {
+  test("a process that dies while it is idle is replaced without a failed call", async () => {
     const glovebox = await gloveboxOf({ slow: SLOW });
     await run(glovebox, "slow", {}, { ms: 0 });
     const pids = signalAll(glovebox, "SIGKILL");
@@ -233,7 +233,7 @@ describe("a process that dies", () => {
   /** The host kills the process while its top level waits, for which a busy machine needs more time. */
   const loadingFor = (ms: number): string =>
     `console.log("loading"); await new Promise((done) => setTimeout(done, ${ms})); export default () => "ran";`;
-  test("before a call has begun: the call runs again", async () => {
+  test("a call runs again if its process dies before the call has begun", async () => {
     await withMoreTime(50, async (ms) => {
       const glovebox = await gloveboxOf({ loading: loadingFor(ms) });
       let deaths = 0;
@@ -246,7 +246,7 @@ describe("a process that dies", () => {
     });
   });
 
-  test("before a call has begun, three times: the call fails", async () => {
+  test("a call fails if its process dies three times before the call has begun", async () => {
     await withMoreTime(50, async (ms) => {
       const glovebox = await gloveboxOf({ loading: loadingFor(ms) });
       const onLog = vi.fn(() => signalAll(glovebox, "SIGKILL"));
@@ -258,7 +258,7 @@ describe("a process that dies", () => {
     });
   });
 
-  test("in a call declared idempotent: the call runs again", async () => {
+  test("a call declared idempotent runs again if its process dies", async () => {
     const glovebox = await gloveboxOf({ again: `${SLOW}; export const annotations = { idempotentHint: true };` });
     // The process is killed before the call has ended, for which a busy machine needs more time.
     await withMoreTime(20, async (ms) => {
@@ -272,7 +272,7 @@ describe("a process that dies", () => {
     });
   });
 
-  test("in a call that has timed out: the call does not run again, though it is declared idempotent", async () => {
+  test("a call that has timed out does not run again if its process dies, though it is declared idempotent", async () => {
     const source = `export const annotations = { idempotentHint: true };
       export default () => { console.log("begun"); return Array.prototype.indexOf.call({ length: 2 ** 53 - 1 }, 1); }`;
     const glovebox = await gloveboxOf({ bomb: source }, { limits: { cpuMs: 60_000 } });
@@ -434,7 +434,7 @@ describe("many calls", () => {
     expect(glovebox.workerPids.length).toBeLessThanOrEqual(2);
   });
 
-  test("that wait for a process end by their own deadline or caller, and never run", async () => {
+  test("calls that wait for a process end by their own deadline or caller, and never run", async () => {
     const glovebox = await gloveboxOf({ slow: SLOW }, { workers: { max: 1 } });
     const { promise: begun, resolve } = Promise.withResolvers<void>();
     const release = new AbortController();
@@ -487,7 +487,7 @@ describe("shutdown", () => {
     await failed;
   });
 
-  test("by SIGKILL of the host leaves no process, not even a busy one", async () => {
+  test("a host that dies by SIGKILL leaves no process, not even a busy one", async () => {
     const script = fileURLToPath(new URL("../../support/host-script.ts", import.meta.url));
     const host = spawn(process.execPath, [script], { stdio: ["ignore", "pipe", "inherit"] });
     onTestFinished(() => {

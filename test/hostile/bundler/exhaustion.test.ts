@@ -55,7 +55,7 @@ describe("the bundler ends, with nothing left running,", () => {
     expect(error.message).toMatch(/the limit bundleBytes|too large/);
   });
 
-  test("and serves the next build", async () => {
+  test("the bundler serves the next build", async () => {
     expect((await build({ source: "export default 42" }, { limits: { timeoutMs: PATIENT_MS } })).exports).toEqual([
       "default",
     ]);

@@ -390,7 +390,7 @@ describe.concurrent("the bundler rejects", () => {
     expectNothingOf(outcome, scene, "");
   });
 
-  test("to say whether a file outside exists", async () => {
+  test("the error does not say whether a file outside exists", async () => {
     const scene = makeScene();
     writeFiles(scene.tool, {
       "a.ts": 'export { default } from "./d/secret.js"',
@@ -452,7 +452,7 @@ describe.concurrent("the bundler builds and ignores", () => {
     }
   });
 
-  test("a source map comment in a package", async () => {
+  test("ignores a source map comment in a package", async () => {
     const scene = makeScene();
     const text = `export default 1\n//# sourceMappingURL=${fill(dataMap, scene)}`;
     writeFiles(scene.root, packageFiles("p", { "index.js": text }));

@@ -34,7 +34,7 @@ describe.concurrent("a tool cannot break out of the bundle's wrapper", () => {
     );
   });
 
-  test("with sloppy CommonJS, which is neither strict nor in our function's scope", async () => {
+  test("sloppy CommonJS is neither strict nor in our function's scope", async () => {
     const source = "exports.n = [typeof arguments, (function () { return this === globalThis })(), (free = 1)];";
     const bundle = await build({
       files: { "tool.ts": 'import { n } from "./c.cjs"; export default n', "c.cjs": source },

@@ -115,7 +115,7 @@ const ATTEMPTS: readonly [name: string, reading: string][] = [
 ];
 
 describe("Under the coarse clock time stands still", () => {
-  test.for(ATTEMPTS)("for %s", async ([, reading]) => {
+  test.for(ATTEMPTS)("time stands still for %s", async ([, reading]) => {
     const end = await runGuest(
       `() => { ${SPIN} const read = () => ${reading}; const before = read(); spin(); return [before, read()]; }`,
       { coarseTime: true },
@@ -125,7 +125,7 @@ describe("Under the coarse clock time stands still", () => {
     expect(after).toBe(before);
   });
 
-  test("for all that can be reached, called and constructed", async () => {
+  test("time stands still for all that can be reached, called and constructed", async () => {
     const end = await runGuest(
       `() => {
         ${SPIN} ${REACH}
@@ -167,7 +167,7 @@ describe("Under the coarse clock time stands still", () => {
     expect(told).toBeGreaterThan(5);
   });
 
-  test("with every feature granted: Atomics.wait passes time that no clock shows", async () => {
+  test("Atomics.wait passes time that no clock shows, with every feature granted", async () => {
     const end = await runGuest(
       `() => {
         const began = Date.now();

@@ -75,7 +75,7 @@ describe("Dynamic code", () => {
     expect(types.filter((type) => type !== "undefined")).toEqual(["object"]);
   });
 
-  test("in sloppy mode sees this realm's global object, and no caller of ours", async () => {
+  test("dynamic code in sloppy mode sees this realm's global object, and no caller of ours", async () => {
     const end = await runGuest(
       `async (input, ctx) => {
         const callers = [];
@@ -128,7 +128,7 @@ describe("Dynamic code", () => {
     }
   });
 
-  test("that nests deeper than the parser's stack is an error of the tool's own", async () => {
+  test("dynamic code that nests deeper than the parser's stack is an error of the tool's own", async () => {
     const end = await runGuest(
       `() => ["(", "[", "{a:", "a=>", "-", String.fromCharCode(96, 36, 123), "if(1)"].map((part) => { try { eval(part.repeat(200_000)); return "ran"; } catch (error) { return error.name; } })`,
       { ...ON, memoryMiB: 128 },

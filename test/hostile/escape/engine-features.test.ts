@@ -146,7 +146,7 @@ describe("A shared buffer, without resizableBuffers,", () => {
     expect(end).toMatchObject({ outcome: "output", value: [false, "undefined"] });
   });
 
-  test("of a WebAssembly memory leads to no constructor", async () => {
+  test("a buffer of a WebAssembly memory leads to no constructor", async () => {
     const end = await runGuest(
       `() => {
         const { buffer } = new WebAssembly.Memory({ initial: 1, maximum: 2, shared: true });
@@ -157,7 +157,7 @@ describe("A shared buffer, without resizableBuffers,", () => {
     expect(end.value).toEqual(["[object SharedArrayBuffer]", true, "undefined", true]);
   });
 
-  test("of a WebAssembly memory is not resizable either", async () => {
+  test("a buffer of a WebAssembly memory is not resizable either", async () => {
     const end = await runGuest(
       `() => {
         const memory = new WebAssembly.Memory({ initial: 1, maximum: 2 });

@@ -190,7 +190,7 @@ describe("console.log() of hostile values", () => {
     expect(text).not.toContain("prelude");
   });
 
-  test("an error whose message imitates a stack", async () => {
+  test("console.log() shows an error whose message imitates a stack", async () => {
     expect(await textOf("Object.defineProperty(new Error('m'), 'stack', { value: '' })")).toBe("[Error: m]");
   });
 
@@ -205,7 +205,7 @@ describe("console.log() of hostile values", () => {
     expect((await textOf(expression)).length).toBeLessThanOrEqual(32_768 + 1);
   });
 
-  test("lone surrogates as replacement characters", async () => {
+  test("console.log() shows lone surrogates as replacement characters", async () => {
     expect(await textOf("'a\\ud800b'")).toBe("a\ufffdb");
   });
 });

@@ -197,7 +197,7 @@ const crlf = (text: string): string => text.replace(/\r\n|\r|\n/g, "\r\n");
 const escaped = (text: string): string => text.replaceAll("\n", "%0A").replaceAll("\r", "%0D").replaceAll('"', "%22");
 
 describe("a form", () => {
-  test("from the guest is parsed by Node", async () => {
+  test("a form from the guest is parsed by Node", async () => {
     const made = forms();
     const written = (await ask(
       "write",
@@ -221,7 +221,7 @@ describe("a form", () => {
     }
   });
 
-  test("from Node is parsed by the guest", async () => {
+  test("a form from Node is parsed by the guest", async () => {
     const made = forms();
     const written = await Promise.all(
       made.map(async (entries) => {
@@ -247,7 +247,7 @@ describe("a form", () => {
     expect(await ask("read", written)).toEqual(expected);
   });
 
-  test("that is damaged anywhere is parsed, or throws a TypeError", async () => {
+  test("a form that is damaged anywhere is parsed, or throws a TypeError", async () => {
     const whole =
       '--b\r\nContent-Disposition: form-data; name="a"; filename="f"\r\nContent-Type: x/y\r\n\r\nvalue\r\n--b--\r\n';
     const broken = sample(

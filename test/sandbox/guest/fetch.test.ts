@@ -359,7 +359,7 @@ describe("the body of a request", () => {
 });
 
 describe("an abort", () => {
-  test("before fetch() starts sends no request to the host", async () => {
+  test("an abort before fetch() starts sends no request to the host", async () => {
     const { host, value } = await withHost(
       () => ({}),
       async () => fetch("http://a.test/", { signal: AbortSignal.abort("why") }).catch((reason: unknown) => reason),
@@ -402,7 +402,7 @@ describe("an abort", () => {
     expect(host.ops().filter((op) => op === "cancel")).toEqual(["cancel", "cancel"]);
   });
 
-  test("between two reads of a stream rejects the next read", async () => {
+  test("an abort between two reads of a stream rejects the next read", async () => {
     const { host, value } = await withHost(
       () => ({ body: ["one"], hangs: true }),
       async () => {
@@ -418,7 +418,7 @@ describe("an abort", () => {
     expect(host.ops()).toEqual(["request", "read", "read", "cancel"]);
   });
 
-  test("by the signal of a Request also ends its body", async () => {
+  test("an abort by the signal of a Request also ends its body", async () => {
     const { host, value } = await withHost(
       () => undefined,
       async () => {
@@ -444,7 +444,7 @@ describe("an abort", () => {
     expect(host.ops()).toEqual(["request", "cancel"]);
   });
 
-  test("after the end has no effect: the signal keeps no reference", async () => {
+  test("an abort after the end has no effect: the signal keeps no reference", async () => {
     const { host, value } = await withHost(
       () => ({ body: ["one"] }),
       async () => {

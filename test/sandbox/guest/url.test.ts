@@ -226,7 +226,7 @@ describe("URL", () => {
     );
   });
 
-  test("and its searchParams reflect each other", async () => {
+  test("a URL and its searchParams reflect each other", async () => {
     await expectLikeNode(() => {
       const url = new URL("https://example.com/?a=1&b=2#h");
       const seen: string[] = [];

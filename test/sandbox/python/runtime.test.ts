@@ -116,7 +116,7 @@ describe("a run's failure", () => {
     ]);
   });
 
-  test("of a syntax error has its location and a code", async () => {
+  test("a failure of a syntax error has its location and a code", async () => {
     const error = await failureOf("x = 1\ny = (1,\n", SHARED);
     expect(error).toMatchObject({ name: "SyntaxError", code: "PYTHON_SYNTAX" });
     expect(error?.stack).toContain("    at <module> (tool.py:2:5)");
@@ -162,7 +162,7 @@ describe("a run's failure", () => {
     expect(await valueIn(code, { ...order, input: false })).toBe(1);
   });
 
-  test("that the program catches does not fail the run", async () => {
+  test("a failure that the program catches does not fail the run", async () => {
     const code = "try:\n  [bytearray(2**20) for _ in range(500)]\nexcept MemoryError:\n  x = 'caught'\nx";
     expect(await valueIn(code)).toBe("caught");
   });

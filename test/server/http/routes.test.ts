@@ -288,7 +288,7 @@ describe("every response", () => {
 });
 
 describe("a request", () => {
-  test("for another Host is denied, so that a page cannot reach the server by a name of its own", async () => {
+  test("a request for another Host is denied, so that a page cannot reach the server by a name of its own", async () => {
     const status = await new Promise((resolve, reject) => {
       httpRequest(`${server.url}/healthz`, { headers: { host: "evil.example" } }, (response) => {
         response.resume();
@@ -300,23 +300,23 @@ describe("a request", () => {
     expect(status).toBe(403);
   });
 
-  test("from a page of another origin is denied", async () => {
+  test("a request from a page of another origin is denied", async () => {
     for (const origin of ["https://evil.example", "null", "http://localhost"]) {
       expect((await send("GET", "/healthz", { headers: { origin } })).status).toBe(403);
     }
     expect((await send("GET", "/healthz", { headers: { origin: server.url } })).status).toBe(200);
   });
 
-  test("with a long URL is denied", async () => {
+  test("a request with a long URL is denied", async () => {
     expect((await send("GET", `/healthz?${"x".repeat(5_000)}`)).status).toBe(414);
   });
 
-  test("of an unknown path is answered with 404", async () => {
+  test("a request of an unknown path is answered with 404", async () => {
     for (const path of ["/v2/tenants", "/v1/tenants/acme/nothing", "/v1/keys/", "/readyz/x", "/openapi-json"])
       expect((await send("GET", path, { key: server.adminKey })).status).toBe(404);
   });
 
-  test("of a method that the path does not have is answered with 405, and names those that it has", async () => {
+  test("a request of a method that the path does not have is answered with 405, and names those that it has", async () => {
     for (const [path, methods] of Object.entries(document.paths)) {
       const own = Object.keys(methods).map((method) => method.toUpperCase());
       const other = ["PUT", "PATCH", "DELETE"].find((method) => !own.includes(method)) as string;

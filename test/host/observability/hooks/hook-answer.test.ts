@@ -223,7 +223,7 @@ describe("a guard that fails", () => {
     },
   );
 
-  test.for(MALFORMED)("and %s, is left out where it says failClosed: false", async ([, answer]) => {
+  test.for(MALFORMED)("a guard that %s is left out where it says failClosed: false", async ([, answer]) => {
     for (const stage of STAGES) {
       const { call, reported } = routerOf({ failClosed: false, [stage]: answer });
       expect(outputOf(await call())).toBe("paid");

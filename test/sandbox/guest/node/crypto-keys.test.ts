@@ -357,7 +357,7 @@ describe("an operation that would block a thread for too long is rejected before
     expect(said).toMatch(message);
   });
 
-  test("a passphrase of millions of rounds, in PEM and in DER", async () => {
+  test("rejects a passphrase of millions of rounds, in PEM and in DER", async () => {
     const rounds = (key: Buffer): Buffer => {
       // PBKDF2's rounds, 2048 as OpenSSL writes them, become 0x7fffff.
       const at = key.indexOf(Buffer.from([0x02, 0x02, 0x08, 0x00]));
@@ -411,7 +411,7 @@ describe("an operation that would block a thread for too long is rejected before
     expect(said).toEqual(Array(2).fill(expect.stringMatching(/not extractable/)));
   });
 
-  test("more keys than there is room for", async () => {
+  test("rejects more keys than there is room for", async () => {
     const said = await inGuest((pems: Pems) => {
       const { createPublicKey } = process.getBuiltinModule("node:crypto");
       const kept: unknown[] = [];
