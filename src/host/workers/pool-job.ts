@@ -10,8 +10,8 @@ import type { CallListener, CallLossReason, CapabilityRequest } from "./open-cal
 import type { RemotePython } from "./python-setup.ts";
 import type { Claim, Entry } from "./scheduling/fair-queue.ts";
 import type { Pace } from "./scheduling/tool-pace.ts";
+import type { ProcessNeed } from "./warm-pool.ts";
 import type { WorkerJob } from "./worker-job.ts";
-import type { ProcessNeed } from "./worker-manager.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
 /** A call for the pool to run. */

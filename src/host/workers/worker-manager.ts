@@ -8,38 +8,15 @@ import { ProcessRoom, type RoomLimits } from "./process-eviction.ts";
 import { type CpuListener, ProcessPriorities } from "./process-priorities.ts";
 import type { PythonSources } from "./python-setup.ts";
 import { NEW_NICENESS } from "./scheduling/priority.ts";
+import { type ProcessNeed, WarmPool, type WarmPoolOptions } from "./warm-pool.ts";
 import type { WorkerSources, WorkerStart } from "./worker-job.ts";
-import { pythonDataBytes, WARM_PYTHON_CLASS_MIB, WORKER_KINDS, type WorkerKind } from "./worker-kind.ts";
 import { WorkerProcess } from "./worker-process.ts";
 
-export interface WorkerManagerOptions extends RoomLimits {
-  /** Unused processes that are started ahead: the size of the warm pool. */
-  readonly warmProcesses: number;
-  /**
-   * The same with a Python interpreter loaded, once a Python tool is registered.
-   * @default 0
-   */
-  readonly warmPythonProcesses?: number;
+export interface WorkerManagerOptions extends RoomLimits, WarmPoolOptions {
   /** Most processes of one owner. */
   readonly maxPerOwner: number;
   /** Time in ms after which an owner's idle process is ended. */
   readonly idleMs: number;
-}
-
-/** Requirements on a process. */
-export interface ProcessNeed {
-  /** @default "plain" */
-  readonly kind?: WorkerKind | undefined;
-  /** Data limit of the operating system. Only a warm process that was started with the same limit fits. */
-  readonly dataBytes?: number | undefined;
-  /** What a Python process was started from. Default: the newest of the pool. */
-  readonly interpreter?: PythonSources | undefined;
-  /**
-   * Whether a call in another process waits for the call that needs this one. It must not wait for that process in turn, so it may end any idle
-   * one.
-   * @default false
-   */
-  readonly isNested?: boolean | undefined;
 }
 
 /** Receives changes: a call was released, or a process is ready or has died. */
@@ -53,8 +30,6 @@ export interface WorkerManagerListener extends CpuListener {
 const WATCH_MS = 20;
 /** Longest time in ms that one interval counts for: a host whose event loop was blocked could not receive an answer. */
 const MAX_ELAPSED_MS = 2 * WATCH_MS;
-/** Delay in ms before a warm process is replaced. A tenant's first call takes less, and a process that starts would compete with it. */
-const REFILL_DELAY_MS = 20;
 const REAP_MS = 1_000;
 const SURPLUS_MS = 5_000;
 /** Uptime in ms after which a host makes the code caches of the platform modules, which takes 100 ms. */
@@ -64,9 +39,6 @@ const MAX_STARTING = Math.max(2, availableParallelism());
 
 /** Late starts of the first process after which its hardening layers count as the cause. */
 const MAX_LATE_STARTS = 2;
-/** Consecutive failed starts after which no further warm process is started. */
-const MAX_FAILED_STARTS = 3;
-
 export class WorkerManager implements Disposable {
   #sources: WorkerSources;
   readonly #options: WorkerManagerOptions;
@@ -77,16 +49,12 @@ export class WorkerManager implements Disposable {
   #watchedAt = 0;
   readonly #backoff = new StartBackoff();
   #retry: NodeJS.Timeout | undefined;
-  #refill: NodeJS.Timeout | undefined;
   readonly #room: ProcessRoom;
   /** Priorities of the processes, and what CPU time is left. */
   readonly priorities: ProcessPriorities;
-  #failedStarts = 0;
-  /** Consecutive Python processes that ended before they had an interpreter. */
-  #failedPython = 0;
+  readonly #warm: WarmPool;
   readonly #startedAt = performance.now();
   #hasRequestedCaches = false;
-  readonly #snapshotWaiters: (() => void)[] = [];
   #closed = false;
 
   constructor(sources: WorkerSources, options: WorkerManagerOptions, listener: WorkerManagerListener) {
@@ -95,6 +63,12 @@ export class WorkerManager implements Disposable {
     this.#listener = listener;
     this.#room = new ProcessRoom(this.#workers, options);
     this.priorities = new ProcessPriorities(this.#workers, listener);
+    this.#warm = new WarmPool({
+      ...{ workers: this.#workers, room: this.#room, options },
+      python: () => this.#sources.python,
+      mayStart: () => this.#mayStart(false),
+      start: (need) => this.#spawn(need),
+    });
     this.#reaper = setInterval(() => this.#reap(), REAP_MS).unref();
   }
 
@@ -141,7 +115,7 @@ export class WorkerManager implements Disposable {
         throw new ToolError("INTERNAL", "A sandbox process could not be started", { cause });
       }
     }
-    this.refillWarmPool();
+    this.#warm.refill();
   }
 
   /**
@@ -150,21 +124,13 @@ export class WorkerManager implements Disposable {
    */
   openPython(python: PythonSources): Promise<void> {
     this.#sources = { ...this.#sources, python };
-    this.refillWarmPool();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#snapshotWaiters.push(resolve);
-    this.#resolveSnapshotWaiters();
-    return promise;
+    this.#warm.refill();
+    return this.#warm.whenSnapshotIsMade();
   }
 
   /** Keeps no Python processes warm any more, if they have these sources. Those of calls go on. */
   closePython(python: PythonSources): void {
     if (this.#sources.python === python) this.#sources = { ...this.#sources, python: undefined };
-  }
-
-  #resolveSnapshotWaiters(hasFailed = this.#closed): void {
-    if (this.#snapshotWaiters.length === 0 || (!hasFailed && this.#isMakingSnapshot())) return;
-    for (const resolve of this.#snapshotWaiters.splice(0)) resolve();
   }
 
   /** Processes of an owner that can take a call. Excludes those that may have to be killed soon. */
@@ -191,7 +157,7 @@ export class WorkerManager implements Disposable {
     if (this.#hasOtherOwnersRunning(owner)) this.priorities.owners.recordContendedStart(owner);
     const idlePriority = this.priorities.owners.nicenessOf(owner) === LOWEST_PRIORITY;
     // An owner demoted for its past usage does not need a process that is ready at once. The next owner does.
-    const warmProcess = !idlePriority || this.priorities.owners.isNew(owner) ? this.#bestWarmProcess(need) : undefined;
+    const warmProcess = !idlePriority || this.priorities.owners.isNew(owner) ? this.#warm.best(need) : undefined;
     const { isNested, ...start } = need;
     const mayStart =
       warmProcess === undefined && this.#mayStart(idlePriority) && this.#room.makeSlotFor(owner, isNested);
@@ -231,23 +197,6 @@ export class WorkerManager implements Disposable {
     return starting < MAX_STARTING;
   }
 
-  #bestWarmProcess({ kind = "plain", dataBytes, interpreter }: ProcessNeed): WorkerProcess | undefined {
-    const python = kind === "python" ? (interpreter ?? this.#sources.python) : undefined;
-    let best: WorkerProcess | undefined;
-    for (const worker of this.#workers) {
-      if (worker.owner !== undefined || worker.isEnding) continue;
-      if (worker.kind !== kind || worker.dataBytes !== dataBytes || worker.interpreter !== python) continue;
-      if (best === undefined || worker.readiness > best.readiness) best = worker;
-    }
-    return best;
-  }
-
-  #countWarm(kind: WorkerKind): number {
-    let count = 0;
-    for (const worker of this.#workers) if (worker.owner === undefined && worker.kind === kind) count += 1;
-    return count;
-  }
-
   /**
    * Returns whether an owner may get another process now. It may have one more than its limit while one of them is
    * about to end, because that slot is not free yet. The last quarter of all slots is reserved for owners without a
@@ -283,41 +232,9 @@ export class WorkerManager implements Disposable {
     return worker;
   }
 
-  /** Refills the warm pool shortly, when the call that has taken a process from it is done with its own start. */
+  /** See `WarmPool.refillSoon`. */
   refillSoon(): void {
-    if (this.#refill !== undefined || this.#closed) return;
-    this.#refill = setTimeout(() => {
-      this.#refill = undefined;
-      this.refillWarmPool();
-    }, REFILL_DELAY_MS).unref();
-  }
-
-  refillWarmPool(): void {
-    if (this.#closed || this.#failedStarts >= MAX_FAILED_STARTS) return;
-    const { warmProcesses, warmPythonProcesses = 0 } = this.#options;
-    this.#fillWarmPool(warmProcesses, {});
-    if (this.#sources.python === undefined || this.#isMakingSnapshot()) return;
-    // Calls still start Python processes on demand. If one succeeds, the count is reset.
-    if (this.#failedPython >= MAX_FAILED_STARTS) return;
-    this.#fillWarmPool(warmPythonProcesses, { kind: "python", dataBytes: pythonDataBytes(WARM_PYTHON_CLASS_MIB) });
-  }
-
-  /** Whether the first Python process is making the snapshot. A concurrent one would make the same. */
-  #isMakingSnapshot(): boolean {
-    if (this.#sources.python?.snapshot.bytes.byteLength !== 0) return false;
-    for (const { kind, isPythonReady } of this.#workers) if (kind === "python" && !isPythonReady) return true;
-    return false;
-  }
-
-  #fillWarmPool(wanted: number, need: ProcessNeed): void {
-    const { kind = "plain" } = need;
-    const { warmMiB } = WORKER_KINDS[kind];
-    for (let count = this.#countWarm(kind); count < wanted; count += 1) {
-      const hasSlot = this.#workers.size < this.#options.max;
-      const hasRoom = warmMiB === 0 ? this.#room.hasMemoryFor(0) : this.#room.excessBytes(warmMiB) <= 0;
-      if (!hasSlot || !hasRoom || !this.#mayStart(false)) return;
-      this.#spawn(need);
-    }
+    this.#warm.refillSoon();
   }
 
   #onChange(worker: WorkerProcess): void {
@@ -327,17 +244,15 @@ export class WorkerManager implements Disposable {
         this.priorities.owners.recordFailure(worker.owner);
       }
       this.#workers.delete(worker);
-      this.#failedStarts = worker.isReady ? 0 : this.#failedStarts + 1;
-      if (worker.kind === "python" && !worker.isPythonReady) this.#failedPython += 1;
+      this.#warm.recordDeath(worker);
     } else if (worker.isReady) {
-      this.#failedStarts = 0;
-      if (worker.isPythonReady) this.#failedPython = 0;
+      this.#warm.recordStart(worker);
       if (worker.owner !== undefined && worker.servedCalls > 0 && worker.load > 0) this.priorities.apply(worker);
     }
     const isUsedUp = worker.draining || ((worker.singleUse || worker.acceptsNoCalls) && !worker.hasSessions);
     if (isUsedUp && worker.load === 0 && worker.servedCalls > 0) worker.kill(worker.draining ? "room" : undefined);
     if (!this.#closed) this.#listener.onChange(worker);
-    this.#resolveSnapshotWaiters(this.#closed || (worker.isDead && worker.kind === "python"));
+    this.#warm.resolveWaiters(worker.isDead && worker.kind === "python");
   }
 
   /** Starts the periodic checks of busy processes, until no process is busy. */
@@ -381,7 +296,7 @@ export class WorkerManager implements Disposable {
   #reap(): void {
     const now = performance.now();
     this.#createModuleCaches(now);
-    let surplus = this.#countWarm("plain") - this.#options.warmProcesses;
+    let surplus = this.#warm.count("plain") - this.#options.warmProcesses;
     for (const worker of [...this.#workers]) {
       if (worker.load > 0) continue;
       worker.watchIdle();
@@ -415,11 +330,10 @@ export class WorkerManager implements Disposable {
   /** Ends every process. Calls in them fail as lost. Calling it twice is a no-op. */
   [Symbol.dispose](): void {
     this.#closed = true;
-    this.#resolveSnapshotWaiters();
+    this.#warm[Symbol.dispose]();
     clearInterval(this.#reaper);
     clearInterval(this.#watcher);
     clearTimeout(this.#retry);
-    clearTimeout(this.#refill);
     for (const worker of [...this.#workers]) worker.kill();
     this.#sources.launcher[Symbol.dispose]();
   }
