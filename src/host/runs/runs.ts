@@ -9,14 +9,8 @@ import { withVersion } from "../routing/tool-release.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { clockOf } from "../util/store-clock.ts";
-import {
-  ClaimedRun,
-  type ClaimSignals,
-  limitsOf,
-  type RunHost,
-  type RunScope,
-  toJournalLengthError,
-} from "./claimed-run.ts";
+import { ActiveRuns, quoteId } from "./active-runs.ts";
+import { limitsOf, type RunHost, type RunScope, toJournalLengthError } from "./claimed-run.ts";
 import { DueRuns, MAX_DUE } from "./due-runs.ts";
 import { checkStarter, copySignal, inputBoundsOf, toInputText } from "./run-input.ts";
 import { RunJournal } from "./run-journal.ts";
@@ -32,14 +26,9 @@ import {
   StartSchema,
   WhoseSchema,
 } from "./run-options.ts";
-import { toFailedResult } from "./run-outcome.ts";
 import { type RunSignal, SignalSchema, toEntryText } from "./run-signal.ts";
-import type { NewRun, RunClaim, RunFilter, RunKey, RunRecord } from "./run-store.ts";
+import type { NewRun, RunFilter, RunKey, RunRecord } from "./run-store.ts";
 import type { RunWait } from "./run-wait.ts";
-
-const NEVER = new AbortController().signal;
-/** A run that is only ended has no attempt to stop. */
-const NO_SIGNALS = { lost: NEVER, cancelled: NEVER };
 
 /**
  * Durable runs of the tools of one Glovebox. Create it with {@link createRuns}, and close it before the Glovebox.
@@ -60,13 +49,9 @@ export class Runs implements AsyncDisposable {
   readonly #options: ParsedRunsOptions;
   readonly #now: () => number;
   readonly #scope: RunScope;
-  /** The attempts that are under way here, with their claims. */
-  readonly #active = new Map<Promise<RunRecord>, RunClaim>();
-  /** Cancels the attempts that are under way, by run. */
-  readonly #cancels = new Map<string, AbortController>();
   #poller: NodeJS.Timeout | undefined;
   #polling: Promise<void> | undefined;
-  readonly #closing = new AbortController();
+  readonly #active: ActiveRuns;
   /** While it is open, the tenant's runs are deleted with a tenant of the Glovebox. */
   readonly #registration: Disposable | undefined;
 
@@ -76,14 +61,15 @@ export class Runs implements AsyncDisposable {
     this.#options = options;
     this.#now = clockOf(options.store);
     this.#scope = host.runScope ?? { kind: "tool" };
+    this.#active = new ActiveRuns(host, options, { scope: this.#scope, now: this.#now });
     this.#registration = host.runStores?.add(options.store);
     if (options.pollMs === 0) return;
     const due = new DueRuns({
       ...{ store: options.store, onError: options.onError, scope: this.#scope, now: this.#now },
       // The router of a code mode is not there yet.
       isAlone: () => this.#scope.tenantId !== undefined || host.router.tenancy.mode === "single",
-      claim: (key) => this.#claim(key),
-      continueRun: (claim) => this.#continue(claim),
+      claim: (key) => this.#active.claim(key),
+      continueRun: (claim) => this.#active.continue(claim),
     });
     this.#poller = setInterval(() => {
       this.#polling ??= due
@@ -118,7 +104,7 @@ export class Runs implements AsyncDisposable {
     starter?: RunStarter,
   ): Promise<{ readonly id: string; readonly settled: Promise<RunRecord> }> {
     checkStarter(starter);
-    this.#checkOpen();
+    this.#active.checkOpen();
     const {
       toolName,
       arguments: input,
@@ -148,7 +134,7 @@ export class Runs implements AsyncDisposable {
     if (created === "taken") throw new ToolError("NAME_TAKEN", `There is a run with the id ${JSON.stringify(id)}`);
     if (created === "full")
       throw new ToolError("QUOTA_EXCEEDED", `The tenant has ${maxOpen} runs that have not ended (runs.maxOpen)`);
-    const settled = this.#continue({ ...key, fence: 1 }, starter);
+    const settled = this.#active.continue({ ...key, fence: 1 }, starter);
     // A caller that does not wait for it loses nothing: the run is stored.
     settled.catch((thrown) => notifySafely(this.#options.onError, thrown));
     return { id, settled };
@@ -194,8 +180,8 @@ export class Runs implements AsyncDisposable {
       const state = await this.#deliver(id, signal, options);
       const key = this.#keyOf(id, options);
       // An attempt that was under way before is not waited for: it may be what gives the signal.
-      const run = state === "suspended" ? await this.#resumeOrJoin(key) : await this.#resume(key);
-      return run ?? (await this.#found(key));
+      const run = state === "suspended" ? await this.#active.resumeOrJoin(key) : await this.#active.resume(key);
+      return run ?? (await this.#active.find(key));
     });
   }
 
@@ -218,7 +204,7 @@ export class Runs implements AsyncDisposable {
     const parsed = copySignal(parseOptions(SignalSchema, signal, "signal"), inputBounds);
     const wait = "event" in parsed ? undefined : await this.#waitOf(key, parsed);
     const text = toEntryText(parsed, wait);
-    const { journalLength, kind } = await this.#found(key);
+    const { journalLength, kind } = await this.#active.find(key);
     if (kind !== this.#scope.kind) {
       const message = `The run is of kind ${JSON.stringify(kind)}, and this host continues only runs of kind "${this.#scope.kind}"`;
       throw unavailable("not_found", message);
@@ -237,7 +223,7 @@ export class Runs implements AsyncDisposable {
   async #waitOf(key: RunKey, answer: Exclude<RunSignal, { event: string }>): Promise<RunWait> {
     const [kind, id] =
       "approval" in answer ? (["approval", answer.approval] as const) : (["elicitation", answer.elicitation] as const);
-    await this.#found(key);
+    await this.#active.find(key);
     const wait = new RunJournal(await this.#options.store.journal(key)).requests.get(id)?.wait;
     if (wait?.kind === kind) return wait;
     throw new ToolError("PARAM_INVALID", `signal.${kind}: The run has no ${kind} with the id ${id}`);
@@ -249,7 +235,7 @@ export class Runs implements AsyncDisposable {
    * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, and for a tenant that does not match the tenancy; TOOL_UNAVAILABLE after `close()`
    */
   async resume(id: string, options: RunOwner = {}): Promise<RunRecord | undefined> {
-    return await deferFailure(() => this.#resumeOrJoin(this.#keyOf(id, options)));
+    return await deferFailure(() => this.#active.resumeOrJoin(this.#keyOf(id, options)));
   }
 
   /**
@@ -259,36 +245,14 @@ export class Runs implements AsyncDisposable {
    * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, and for a tenant that does not match the tenancy
    */
   async cancel(id: string, options: RunOwner = {}): Promise<boolean> {
-    return await deferFailure(() => this.#cancel(this.#keyOf(id, options)));
-  }
-
-  async #cancel({ tenantId, id }: RunKey): Promise<boolean> {
-    const key = { tenantId, id };
-    const fence = await this.#claim(key);
-    if (fence === undefined) {
-      const active = this.#cancels.get(nameOf(key));
-      active?.abort();
-      return active !== undefined;
-    }
-    const claim = { ...key, fence };
-    const run = await this.#found(key);
-    const claimed = this.#claimed(claim, NO_SIGNALS);
-    let rollback: RunJournal["rollback"];
-    try {
-      rollback = new RunJournal(await this.#options.store.journal(key)).rollback;
-    } catch (thrown) {
-      return await claimed.abandon(run, thrown as ToolError);
-    }
-    const result = toFailedResult(run, new ToolError("CANCELLED", "The run was cancelled"));
-    const ended = rollback === undefined ? await claimed.end("cancelled", result) : "rollback";
-    return ended === "rollback" ? (await this.#continue(claim)).state === "cancelled" : ended === "released";
+    return await deferFailure(() => this.#active.cancel(this.#keyOf(id, options)));
   }
 
   /** Continues the runs of all tenants whose time has come, or whose process is gone. Resolves when they wait again or have ended. */
   async poll(): Promise<void> {
     const filter = { ...this.#scope, perTenant: MAX_DUE, limit: MAX_DUE };
     const due = await this.#options.store.due(this.#now(), filter);
-    const outcomes = await Promise.allSettled(due.map((key) => this.#resume(key)));
+    const outcomes = await Promise.allSettled(due.map((key) => this.#active.resume(key)));
     for (const outcome of outcomes)
       if (outcome.status === "rejected") notifySafely(this.#options.onError, outcome.reason);
   }
@@ -302,24 +266,19 @@ export class Runs implements AsyncDisposable {
     const { drainMs } = await deferFailure(() => parseOptions(CloseSchema, options, "options"));
     clearInterval(this.#poller);
     if (drainMs > 0 && this.#active.size > 0) {
-      const settled = Promise.allSettled(this.#active.keys());
       const timer = new AbortController();
-      await Promise.race([settled, setTimeout(drainMs, undefined, { signal: timer.signal }).catch(() => {})]);
+      const late = setTimeout(drainMs, undefined, { signal: timer.signal }).catch(() => {});
+      await Promise.race([this.#active.settled(), late]);
       timer.abort();
     }
-    this.#closing.abort();
+    this.#active.stop();
     await this.#polling;
-    await Promise.allSettled(this.#active.keys());
+    await this.#active.settled();
     this.#registration?.[Symbol.dispose]();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
-  }
-
-  #checkOpen(): void {
-    if (!this.#closing.signal.aborted) return;
-    throw unavailable("closed", "The runs are closed");
   }
 
   #tenantOf(tenantId: string | undefined, where: string): string {
@@ -339,71 +298,7 @@ export class Runs implements AsyncDisposable {
   #versionOf(tenantId: string, toolName: string, toolVersion: string | undefined): string | undefined {
     return withVersion({ toolVersion }, toolName, this.#host.router.registry.get(toolName, tenantId)).toolVersion;
   }
-
-  async #found(key: RunKey): Promise<RunRecord> {
-    const run = await this.#options.store.find(key);
-    if (run === undefined) throw unavailable("not_found", `There is no run ${quoteId(key.id)}`);
-    return run;
-  }
-
-  async #claim(key: RunKey): Promise<number | undefined> {
-    const now = this.#now();
-    return await this.#options.store.claim(key, { kind: this.#scope.kind, now, until: now + this.#options.leaseMs });
-  }
-
-  async #resume(key: RunKey): Promise<RunRecord | undefined> {
-    this.#checkOpen();
-    const fence = await this.#claim(key);
-    return fence === undefined ? undefined : await this.#continue({ ...key, fence });
-  }
-
-  /** Continues a run, unless {@link poll} has begun to a moment before: its attempt is waited for then. */
-  async #resumeOrJoin(key: RunKey): Promise<RunRecord | undefined> {
-    const run = await this.#resume(key);
-    if (run !== undefined) return run;
-    for (const [attempt, { tenantId, id }] of this.#active)
-      if (tenantId === key.tenantId && id === key.id) return await attempt;
-    return undefined;
-  }
-
-  async #continue(claim: RunClaim, starter?: RunStarter): Promise<RunRecord> {
-    const attempt = this.#runClaimed(claim, starter).finally(() => this.#active.delete(attempt));
-    this.#active.set(attempt, claim);
-    return await attempt;
-  }
-
-  /** Runs a claimed run until it waits or ends, and renews its lease meanwhile. */
-  async #runClaimed(claim: RunClaim, starter: RunStarter | undefined): Promise<RunRecord> {
-    const { store, leaseMs, onError } = this.#options;
-    const lost = new AbortController();
-    const cancel = new AbortController();
-    const name = nameOf(claim);
-    this.#cancels.set(name, cancel);
-    const renew = async (): Promise<void> => {
-      if (!(await store.renew(claim, this.#now() + leaseMs))) lost.abort();
-    };
-    const renewing = setInterval(() => void renew().catch((thrown) => notifySafely(onError, thrown)), leaseMs / 3);
-    try {
-      await this.#claimed(claim, { lost: lost.signal, cancelled: cancel.signal }).run(starter);
-    } finally {
-      clearInterval(renewing);
-      if (this.#cancels.get(name) === cancel) this.#cancels.delete(name);
-    }
-    const run = await this.#found(claim);
-    // It was cancelled while its suspension was on its way to the store, which nothing would end.
-    if (!cancel.signal.aborted || run.state !== "suspended") return run;
-    await this.#cancel(claim);
-    return await this.#found(claim);
-  }
-
-  #claimed(claim: RunClaim, signals: Omit<ClaimSignals, "closing">): ClaimedRun {
-    return new ClaimedRun(this.#host, this.#options, claim, { ...signals, closing: this.#closing.signal });
-  }
 }
-
-const nameOf = ({ tenantId, id }: RunKey): string => JSON.stringify([tenantId, id]);
-/** Quotes the id of a run for a message. Ids of callers may be longer than those of runs. */
-const quoteId = (id: string): string => JSON.stringify(id.slice(0, 200));
 
 /**
  * Creates durable runs of the tools of a Glovebox. A tool that is granted `waitFor` can wait with `ctx.waitFor({ event })`, `{ approval }` or
