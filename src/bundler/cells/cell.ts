@@ -1,28 +1,14 @@
 // Turns a session cell into a tool module. Its statements become the tool's `execute`, its declarations become properties of the global
 // object for later cells, and its last expression becomes its value. Lines stay the same, and columns too except where text was inserted.
-// node:module is imported as a whole: a named import that an older Node lacks would fail before the version check can report that Node.
-
-import nodeModule from "node:module";
-import type { Comment, Node, Program } from "acorn";
+import type { Comment, Node } from "acorn";
 import { BuildIssueError } from "../compile/build-messages.ts";
 import { isSyntax, type Syntax } from "../compile/syntax.ts";
 import type { CellLanguage } from "../tool-bundle.ts";
+import { applyEdits, type CellLocation, createLocationMapper, type Edit } from "./cell-edits.ts";
+import { findObjectLiteral, parseCell, type Range, withoutTypes } from "./parse-cell.ts";
 
 /** Part of the cache key of a bundle. Increment when the same cell compiles to something else. */
 export const CELL_VERSION = 5;
-
-/** Text to insert if `start` equals `end`. Otherwise it replaces text of the same length, so that columns do not move. */
-interface Edit {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
-}
-
-/** A location in the cell. Both numbers count from 0. */
-export interface CellLocation {
-  readonly line: number;
-  readonly column: number;
-}
 
 export interface CellModule {
   readonly text: string;
@@ -54,8 +40,6 @@ interface Findings {
 /** Prefix of generated names in the module. No name of a cell starts with it. */
 const PREFIX = "$cell_";
 const blank = (text: string): string => text.replaceAll(/[^\r\n]/g, " ");
-
-type Range = Pick<Node, "start" | "end">;
 
 /** Returns the text of a node with some of its parts replaced by blanks. */
 function blankOut(source: string, { start, end }: Range, parts: readonly Range[]): string {
@@ -228,121 +212,8 @@ function convertStatement(statement: Syntax, isLast: boolean, cell: CellText, fi
 
 const isFunctionOrClass = ({ type }: Syntax): boolean => /^(?:Function|Class)/.test(type);
 
-const inOrder = (edits: readonly Edit[]): readonly Edit[] =>
-  [...edits].sort((a, b) => a.start - b.start || a.end - b.end);
-
-function applyEdits(source: string, edits: readonly Edit[]): string {
-  const pieces: string[] = [];
-  let from = 0;
-  for (const { start, end, text } of inOrder(edits)) {
-    pieces.push(source.slice(from, start), text);
-    from = end;
-  }
-  return [...pieces, source.slice(from)].join("");
-}
-
 /** Names that need the bundler: it resolves a module for them, or replaces them. */
 const NEEDS_BUNDLER = /\b(?:import|require|process|global|__dirname|__filename|async_hooks|SharedArrayBuffer)\b/;
-
-/** The cell contains syntax that is neither JavaScript nor types, so a compiler must first turn it into JavaScript. */
-export class CellSyntaxError extends BuildIssueError {}
-
-const FUNCTION_BEFORE = "async function $() {";
-const FUNCTION_AFTER = "\n}";
-
-/** Replaces types by blanks in a cell with a `return` of its own, which Node's parser accepts inside a function only. */
-function stripInFunction(source: string): string {
-  const text = nodeModule.stripTypeScriptTypes(`${FUNCTION_BEFORE}${source}${FUNCTION_AFTER}`, { mode: "strip" });
-  return text.slice(FUNCTION_BEFORE.length, -FUNCTION_AFTER.length);
-}
-
-function stripTypes(source: string): string {
-  try {
-    return nodeModule.stripTypeScriptTypes(source, { mode: "strip" });
-  } catch (thrown) {
-    if (!/return statement is not allowed/i.test((thrown as Error).message)) throw thrown;
-    return stripInFunction(source);
-  }
-}
-
-/** Replaces types by blanks. @throws {BuildIssueError} for a syntax error; {CellSyntaxError} for syntax other than types */
-function withoutTypes(source: string, file: string): string {
-  try {
-    return stripTypes(source);
-  } catch (thrown) {
-    const { message, code } = thrown as Error & { readonly code?: string };
-    const [first = ""] = message.split("\n");
-    const problem = { file, message: first.replace(/^\s*x\s*/, "").slice(0, 500) };
-    throw new (code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX" ? CellSyntaxError : BuildIssueError)(problem);
-  }
-}
-
-async function parse(source: string, file: string, comments: Comment[]): Promise<Program> {
-  const { parse: parseModule } = await import("acorn");
-  try {
-    return parseModule(source, {
-      ecmaVersion: "latest",
-      sourceType: "module",
-      allowAwaitOutsideFunction: true,
-      allowReturnOutsideFunction: true,
-      onComment: comments,
-    });
-  } catch (thrown) {
-    const { loc, pos, message } = thrown as SyntaxError & {
-      readonly loc?: { readonly line: number; readonly column: number };
-      readonly pos?: number;
-    };
-    const location =
-      loc === undefined ? {} : { line: loc.line, column: loc.column + 1, lineText: source.split("\n")[loc.line - 1] };
-    const isDecorator = pos !== undefined && source[pos] === "@";
-    const problem = { file, ...location, message: message.replace(/ \(\d+:\d+\)$/, "") };
-    throw new (isDecorator ? CellSyntaxError : BuildIssueError)(problem);
-  }
-}
-
-/** A cell `{ a: 1 }` is an object for a user who inspects a value, although a program would read it as a block. */
-async function findObjectLiteral(source: string, file: string): Promise<Range | undefined> {
-  if (!/^\s*\{/.test(source)) return undefined;
-  try {
-    const [only] = (await parse(`(${source}\n)`, file, [])).body as unknown as readonly Syntax[];
-    const value = only?.expression;
-    return isSyntax(value) ? { start: value.start - 1, end: value.end - 1 } : undefined;
-  } catch (error) {
-    if (error instanceof BuildIssueError) return undefined;
-    throw error;
-  }
-}
-
-/** Returns the offsets at which lines start. Line breaks are those that the engine counts. */
-function lineStartsOf(text: string): readonly number[] {
-  return [0, ...[...text.matchAll(/\r\n|[\n\r\u2028\u2029]/g)].map(({ 0: { length }, index }) => index + length)];
-}
-
-function locationOf(offset: number, lineStarts: readonly number[]): CellLocation {
-  const line = lineStarts.findLastIndex((start) => start <= offset);
-  return { line, column: offset - (lineStarts[line] ?? 0) };
-}
-
-/** Maps module locations back to the cell. A location inside an insertion maps to the point of the insertion. */
-function createLocationMapper(source: string, { edits, imports }: Findings): CellModule["toCellLocation"] {
-  const lineStarts = lineStartsOf(source);
-  const heads = imports.map(({ start }) => locationOf(start, lineStarts));
-  const insertions = inOrder(edits)
-    .filter(({ start, end }) => start === end)
-    .map(({ start, text: { length } }) => ({ ...locationOf(start, lineStarts), length }));
-  return ({ line: moduleLine, column: moduleColumn }) => {
-    const head = heads[moduleLine];
-    if (head !== undefined) return { line: head.line, column: head.column + moduleColumn };
-    const line = moduleLine - heads.length - 1;
-    if (line < 0 || line >= lineStarts.length) return undefined;
-    let column = moduleColumn;
-    for (const insertion of insertions) {
-      if (insertion.line !== line || insertion.column > column) continue;
-      column = Math.max(insertion.column, column - insertion.length);
-    }
-    return { line, column };
-  };
-}
 
 /**
  * Turns the cell's text into a module: one line per import, one generated line, then the cell's own lines.
@@ -362,7 +233,7 @@ export async function toCellModule(text: string, file: string, language: CellLan
   const object = await findObjectLiteral(source, file);
   if (object !== undefined) convertValue(object, source, findings);
   else {
-    const body = (await parse(source, file, comments)).body as unknown as readonly Syntax[];
+    const body = (await parseCell(source, file, comments)).body as unknown as readonly Syntax[];
     const last = body.findLast(({ type }) => type !== "EmptyStatement");
     for (const statement of body) convertStatement(statement, statement === last, { source, file, comments }, findings);
   }

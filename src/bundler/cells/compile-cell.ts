@@ -9,8 +9,9 @@ import type { RunEsbuild } from "../compile/link-tool.ts";
 import type { TextFacts } from "../compile/text-facts.ts";
 import { findDynamicCode } from "../policy/dynamic-code-uses.ts";
 import type { CellLanguage } from "../tool-bundle.ts";
-import { type CellModule, CellSyntaxError, toCellModule } from "./cell.ts";
+import { type CellModule, toCellModule } from "./cell.ts";
 import { lowerCell } from "./lower-cell.ts";
+import { CellSyntaxError } from "./parse-cell.ts";
 
 type MapInput = ConstructorParameters<typeof TraceMap>[0] & object;
 

@@ -4,7 +4,8 @@ import type { BuildFailure as EsbuildFailure } from "esbuild";
 import { BuildIssueError } from "../compile/build-messages.ts";
 import type { RunEsbuild } from "../compile/link-tool.ts";
 import type { CellLanguage } from "../tool-bundle.ts";
-import { type CellLocation, type CellModule, toCellModule } from "./cell.ts";
+import { type CellModule, toCellModule } from "./cell.ts";
+import type { CellLocation } from "./cell-edits.ts";
 
 const OPTIONS = {
   bundle: false,
