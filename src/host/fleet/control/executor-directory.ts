@@ -1,15 +1,13 @@
-// The executors that a control plane knows: it follows their announcements, receives their messages, and notices when
-// one falls silent. NATS delivers announcements; there is no membership protocol.
+// The executors that a control plane knows: it follows their announcements, and notices when one falls silent or
+// violates the protocol. NATS delivers announcements; there is no membership protocol.
 import { randomBytes } from "node:crypto";
 import { setBounded } from "../../util/bounded-map.ts";
 import type { FleetConnection, FleetMessage } from "../connection.ts";
 import type { FleetEvent } from "../fleet-events.ts";
-import { ObjectReader } from "../objects/object-reader.ts";
-import { OrderedTasks } from "../ordered-tasks.ts";
-import { type CountedMessage, type ExecutorCallMessage, ExecutorMessageSchema } from "../protocol/messages.ts";
 import { ALL_ALIVE, controlSubject, toAnnouncer } from "../protocol/subjects.ts";
-import { decodeFrame, hasMagic, type WireFrame } from "../protocol/wire.ts";
+import { decodeFrame, hasMagic } from "../protocol/wire.ts";
 import { type Announced, parseAnnouncement } from "./announcement.ts";
+import { ExecutorInbox } from "./executor-inbox.ts";
 import type { DrainOutcome, ExecutorInfo, LostExecutor } from "./fleet-state.ts";
 import { IdConflicts } from "./id-conflicts.ts";
 import { LostExecutors } from "./lost-executors.ts";
@@ -67,8 +65,7 @@ export class ExecutorDirectory implements AsyncDisposable {
   readonly #openedAt = performance.now();
   /** Hash of the Python runtime of this control plane, if it has Python tools. */
   #python: string | undefined;
-  readonly #inbox: OrderedTasks;
-  readonly #reader: ObjectReader;
+  readonly #inbox: ExecutorInbox;
   readonly #unsubscribe: () => void;
   readonly #timer: NodeJS.Timeout;
   #ticks = 0;
@@ -80,8 +77,10 @@ export class ExecutorDirectory implements AsyncDisposable {
   constructor(options: ExecutorDirectoryOptions) {
     this.#options = options;
     this.#conflicts = new IdConflicts(options);
-    this.#reader = new ObjectReader(options.connection.maxPayload);
-    this.#inbox = new OrderedTasks((token) => this.#attemptOf(token)?.lose());
+    this.#inbox = new ExecutorInbox(options.connection.maxPayload, {
+      onUnreadable: (token) => this.#attemptOf(token)?.lose(),
+      onViolation: (executor, thrown) => this.#ban(executor, thrown),
+    });
     this.#unsubscribe = options.connection.subscribe(ALL_ALIVE, (message) => this.#onAnnouncement(message));
     this.#timer = setInterval(() => this.#tick(), TICK_MS);
     this.#timer.unref();
@@ -240,7 +239,7 @@ export class ExecutorDirectory implements AsyncDisposable {
       return;
     }
     try {
-      this.#receive(executor, decodeFrame(data));
+      this.#inbox.receive(executor, decodeFrame(data));
     } catch (thrown) {
       this.#ban(executor, thrown);
     }
@@ -266,92 +265,6 @@ export class ExecutorDirectory implements AsyncDisposable {
   #onUnreachable(executor: RemoteExecutor<RemoteAttempt>): void {
     executor.pause(this.#options.silenceMs);
     for (const attempt of [...executor.attempts.values()]) if (!attempt.isAcknowledged) attempt.lose();
-  }
-
-  /** @throws {Error} for a message that a correct executor never sends */
-  #receive(executor: RemoteExecutor<RemoteAttempt>, frame: WireFrame): void {
-    const message = ExecutorMessageSchema.parse(frame.message);
-    if (message.type === "running") {
-      this.#compare(executor, message.calls);
-      return;
-    }
-    if (message.type === "sessions-ended") {
-      // A name that is missing is one of a session that has ended here, or of another executor.
-      for (const [token, reason] of message.sessions)
-        executor.sessions.get(token)?.reportEnded(reason === "other" ? undefined : reason);
-      return;
-    }
-    // Without an attempt, it is a late message, or one about a call of another executor: the subject names its sender.
-    const attempt = executor.attempts.get(message.token);
-    switch (message.type) {
-      case "fetch":
-        if (executor.sendPart(message)) attempt?.read();
-        return;
-      case "part":
-        if (attempt !== undefined) this.#reader.receive(message, frame.parts[0]);
-        return;
-      case "received":
-        attempt?.offers.remove(message.name);
-        return;
-    }
-    if (attempt === undefined) {
-      // The executor waits until its object is read.
-      if (message.type === "object") executor.sendReceived(message.token, message.name);
-      return;
-    }
-    if (!attempt.count(message.n)) return;
-    // A queue without a limit would let an executor fill the memory of this process.
-    if (attempt.isReadingObject && !attempt.giveUpObject(message))
-      throw new Error("An executor sent a message about a call before its object was taken");
-    const parts = message.type === "lost" ? [] : frame.parts;
-    this.#inbox.run(message.token, () => this.#process(attempt, message, parts));
-  }
-
-  #process(attempt: RemoteAttempt, message: CountedMessage, parts: readonly Buffer[]): Promise<void> | undefined {
-    if (message.type === "object") return this.#readObject(attempt, message);
-    if (!attempt.isOver) this.#deliver(attempt, message, parts);
-    return undefined;
-  }
-
-  /** Reads a message that was too large to be sent at once. */
-  async #readObject(attempt: RemoteAttempt, message: Extract<CountedMessage, { type: "object" }>): Promise<void> {
-    const { token, executor } = attempt;
-    try {
-      if (attempt.isOver) return;
-      attempt.isReadingObject = true;
-      if (message.bytes > attempt.maxBytes) throw new Error("An executor offered more than its call may send");
-      const bytes = await this.#reader.read(message, {
-        token,
-        request: (request) => executor.send(request),
-        isWanted: () => !attempt.isOver,
-      });
-      attempt.isReadingObject = false;
-      const frame = decodeFrame(bytes);
-      const inner = ExecutorMessageSchema.parse(frame.message);
-      if (!("n" in inner) || inner.type === "object" || inner.token !== token)
-        throw new Error("An executor offered a message that does not concern its call");
-      this.#deliver(attempt, inner, frame.parts);
-    } finally {
-      executor.sendReceived(token, message.name);
-    }
-  }
-
-  #deliver(attempt: RemoteAttempt, message: ExecutorCallMessage, parts: readonly Buffer[]): void {
-    try {
-      attempt.receive(message, parts);
-    } catch (thrown) {
-      this.#ban(attempt.executor, thrown);
-    }
-  }
-
-  /** Ends the calls that the executor does not run any more, and those of which a message is missing. */
-  #compare(executor: RemoteExecutor<RemoteAttempt>, calls: readonly (readonly [string, number])[]): void {
-    const sent = new Map(calls);
-    for (const attempt of [...executor.attempts.values()]) {
-      const n = sent.get(attempt.token);
-      // One whose last message is being read has ended on the executor.
-      if (n === undefined ? attempt.isAcknowledged && !attempt.isReadingObject : n !== attempt.received) attempt.lose();
-    }
   }
 
   /** An executor that violates the protocol is not trusted for a while: its calls end, and it gets no others. */
