@@ -44,7 +44,7 @@ describe("the simulation", () => {
     [4, 0.8],
     [16, 0.8],
   ] as const)(
-    "of %d cores at a utilisation of %d is an M/M/c queue if each core has one slot",
+    "a simulation of %d cores at a utilisation of %d is an M/M/c queue if each core has one slot",
     ([cores, utilisation]) => {
       const { meanMs, queuedShare, executorUse, latencies } = simulate(queue(cores, utilisation, cores));
       const arrivals = (cores * utilisation) / SERVICE_MS;

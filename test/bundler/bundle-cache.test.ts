@@ -194,7 +194,7 @@ describe("BundleCache never fails a caller", () => {
         chmodSync(directory, 0o777);
       },
     ],
-  ])("when %s: it keeps to its memory", async ([, prepare]) => {
+  ])("a cache fails no caller when %s: it keeps to its memory", async ([, prepare]) => {
     const directory = join(makeFolder(), "cache");
     prepare(directory);
     const cache = createBundleCache({ directory });

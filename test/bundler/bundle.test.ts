@@ -127,7 +127,7 @@ describe.concurrent("bundleTool() knows the entry's exports", () => {
     ["none at all", { "tool.ts": "export const a = 1" }],
     ["export * does not carry a default", { "tool.ts": 'export * from "./b.ts"', "b.ts": "export default 1" }],
     ["an empty file", { "tool.ts": "" }],
-  ] as const)("and rejects a tool without a default: %s", async ([, files]) => {
+  ] as const)("rejects a tool without a default export: %s", async ([, files]) => {
     const error = await failureOf(build({ files }));
     expect(error.code).toBe("BUNDLE_FAILED");
     expect(error.message).toBe(
@@ -445,7 +445,7 @@ describe.concurrent("bundleTool() reports", () => {
     ["a file name that leaves", () => ({ files: { "tool.ts": "", "../x.ts": "" } }), "it leaves the tool's folder"],
     ["an absolute file name", () => ({ files: { "/etc/tool.ts": "" }, entry: "/etc/tool.ts" }), "a path is relative"],
     ["a hidden file name", () => ({ files: { "tool.ts": "", ".env.json": "1" } }), "hidden files cannot be imported"],
-  ])("of the source itself: %s", async ([, source, message]) => {
+  ])("reports issues of the source itself: %s", async ([, source, message]) => {
     const root = makeFolder({ "x.py": "" });
     const error = await failureOf(build(source(root), { root }));
     expect(error.code).toBe("BUNDLE_FAILED");

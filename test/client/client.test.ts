@@ -39,7 +39,7 @@ describe("a segment of a path", () => {
     ["bundle()", (version) => tenant.bundle("add", wrong(version))],
     ["call()", (name) => tenant.call(name)],
     ["versions()", (name) => tenant.versions(name).next()],
-  ])("of %s is neither empty, a dot segment nor another type", async ([, action]) => {
+  ])("the segment of %s is neither empty, a dot segment nor another type", async ([, action]) => {
     for (const name of ["", ".", "..", undefined, null, {}, Promise.resolve("add"), -1, 1.5, true])
       await expectRejected(() => action(wrong(name)), /for the path|cannot be part of a path/);
   });

@@ -340,7 +340,7 @@ describe("a model's stream", () => {
   test.for([
     ["dies", dies(textEvent("So: "), callEvent(call("c1", "add", { a: 1, b: 2 })))],
     ["ends without finish", [textEvent("So: "), callEvent(call("c1", "add", { a: 1, b: 2 }))]],
-  ] as const)("that %s after a complete call: the call has an answer, and the model continues", async ([, turn]) => {
+  ] as const)("a call that is complete when the stream %s has an answer, and the model continues", async ([, turn]) => {
     const { model, requests } = scriptModel(turn, says("3"));
     const { events, outcome } = await collect(loop.stream({ model, router: glovebox, messages: [USER] }));
     expect(events.map(({ type }) => type)).toContain("error");

@@ -304,14 +304,17 @@ describe("a tool that fails", () => {
     [5, "QUOTA_EXCEEDED", {}, 1],
     [5, "TOOL_FAILED", { destructiveHint: true }, 1],
     [5, "TOOL_FAILED", { destructiveHint: true, idempotentHint: true }, 2],
-  ] as const)("that fails %d times with %s and %j is run %4$d times", async ([failures, code, annotations, runs]) => {
-    const { router, ran } = flaky(failures, code, annotations);
-    const outcome = await work({ router });
-    expect(ran()).toBe(runs);
-    expect(outcome).toMatchObject({ status: "failed", stage: "tool", error: { code }, decision: { tool: "work" } });
-    expect(outcome.text).toMatch(/^[^/]*work[^/]*\.$/);
-    expect(outcome.text).not.toContain("sk-");
-  });
+  ] as const)(
+    "a tool that fails %d times with %s and %j is run %4$d times",
+    async ([failures, code, annotations, runs]) => {
+      const { router, ran } = flaky(failures, code, annotations);
+      const outcome = await work({ router });
+      expect(ran()).toBe(runs);
+      expect(outcome).toMatchObject({ status: "failed", stage: "tool", error: { code }, decision: { tool: "work" } });
+      expect(outcome.text).toMatch(/^[^/]*work[^/]*\.$/);
+      expect(outcome.text).not.toContain("sk-");
+    },
+  );
 
   test("is reported by the host's fallback if there is one", async () => {
     const seen: unknown[] = [];

@@ -85,7 +85,7 @@ describe("a KvStore", () => {
   });
 
   test.for(METHODS.flatMap((method) => FAILING_CALLBACKS.map(([name, fail]) => [method, name, fail] as const)))(
-    "whose %s() %s fails the operation and does not end the process",
+    "a KvStore whose %s() %s fails the operation and does not end the process",
     async ([method, , fail]) => {
       const rejections = watchRejections();
       expect(await run(method, fail)).toEqual(FAILED);

@@ -110,7 +110,7 @@ describe("a missing capability is named in the error", () => {
       "a tool that requested it",
       "export const capabilities = { kv: true }; export default (i, ctx) => ctx.kv.get('a')",
     ],
-  ])("in %s", async ([, source]) => {
+  ])("the error names the missing capability in %s", async ([, source]) => {
     expect(await failureOfTool(source)).toMatchObject(deniedAs("ctx.kv", "kv"));
   });
 
@@ -122,13 +122,16 @@ describe("a missing capability is named in the error", () => {
     ["_, { lookUp }", "lookUp({ sku: 1 })", "lookUp"],
     ["_, ctx", "[await 0, ctx.onRollback(() => {})]", "waitFor"],
     ["_, { onRollback }", "[await 0, onRollback(() => {})]", "waitFor"],
-  ])("where a parameter is destructured: %s => %s", async ([parameters, body, name]) => {
-    const member = name === "waitFor" ? "onRollback" : name;
-    const source = `export default async (${parameters}) => {\n  return ${body};\n};`;
-    const error = await failureOfTool(source);
-    expect(error).toMatchObject(deniedAs(`ctx.${member}`, name));
-    expect(error.details).toMatchObject({ file: "tool.ts", errorName: "CapabilityError" });
-  });
+  ])(
+    "the error names the missing capability where a parameter is destructured: %s => %s",
+    async ([parameters, body, name]) => {
+      const member = name === "waitFor" ? "onRollback" : name;
+      const source = `export default async (${parameters}) => {\n  return ${body};\n};`;
+      const error = await failureOfTool(source);
+      expect(error).toMatchObject(deniedAs(`ctx.${member}`, name));
+      expect(error.details).toMatchObject({ file: "tool.ts", errorName: "CapabilityError" });
+    },
+  );
 
   test.for<[source: string]>([
     ["export default async (_, { kv: store }) => { await 0; return store.get('a'); }"],
@@ -136,7 +139,7 @@ describe("a missing capability is named in the error", () => {
     [
       "class A { constructor(ctx) { this.kv = ctx.kv } read() { return this.kv.get('a') } }; export default (_, c) => new A(c).read()",
     ],
-  ])("as a suggestion under another name: %s", async ([source]) => {
+  ])("the error suggests the capability under another name: %s", async ([source]) => {
     const error = await failureOfTool(source);
     expect(error.code).toBe("TOOL_FAILED");
     expect(error.message).toMatch(/^Cannot read properties of undefined .* \(perhaps: ctx\.(kv|tools) is not granted/);

@@ -200,7 +200,7 @@ describe("content", () => {
     ["values that are not JSON", "[() => {}, Symbol.iterator, 1n]", "OUTPUT_INVALID"],
     ["too many parts", `Array.from({ length: 1001 }, () => text(""))`, "OUTPUT_INVALID"],
     ["too many bytes", `[text("x".repeat(9e6))]`, "OUTPUT_TOO_LARGE"],
-  ] as const)("with %s is rejected", async ([, parts, code]) => {
+  ] as const)("content with %s is rejected", async ([, parts, code]) => {
     expect(codeOf(await run(`${CONTENT} export default () => content(${parts}, 1);`))).toBe(code);
   });
 

@@ -124,7 +124,7 @@ describe("a request", () => {
   test.for<[string, RegExp]>([
     ["GET", /method GET must not have a body/],
     ["HEAD", /method HEAD must not have a body/],
-  ])("with the method %s has no body", async ([method, message]) => {
+  ])("a request with the method %s has no body", async ([method, message]) => {
     const server = await serveEcho();
     const rejection = await rejectionOf(callTo(server).request(server.origin, { method, body: "x" }));
     expect(rejection).toEqual({ code: "PARAM_INVALID", message: expect.stringMatching(message) });
@@ -136,7 +136,7 @@ describe("a request", () => {
     ["a number twice", { id: 0 }],
     ["another word", { more: 1 }],
     ["an invalid method", { method: 5 }],
-  ])("that is malformed is PARAM_INVALID: %s", async ([, fields]) => {
+  ])("a request that is malformed is PARAM_INVALID: %s", async ([, fields]) => {
     const server = await serveEcho();
     const call = callTo(server);
     const whole = {
@@ -198,7 +198,7 @@ describe("a response", () => {
     ["gzip", "not gzip at all"],
     ["br", "not brotli at all"],
     ["zstd", "not zstd at all"],
-  ])("that does not match its content-encoding is TOOL_FAILED: %s", async ([coding, body]) => {
+  ])("a response that does not match its content-encoding is TOOL_FAILED: %s", async ([coding, body]) => {
     const server = await serve((_request, response) => response.setHeader("content-encoding", coding).end(body));
     const rejection = await rejectionOf(callTo(server).fetch(server.origin));
     expect(rejection).toMatchObject({ code: "TOOL_FAILED", message: expect.stringContaining("content-encoding") });
@@ -215,7 +215,7 @@ describe("a response", () => {
     ["HEAD", 200],
     ["GET", 204],
     ["GET", 304],
-  ])("to %s with %i has no body", async ([method, status]) => {
+  ])("a response to %s with %i has no body", async ([method, status]) => {
     const server = await serve((_request, response) => {
       response.writeHead(status, { "x-status": status }).end();
     });

@@ -159,7 +159,7 @@ describe("a hook's capability function", () => {
     ["rejects", () => Promise.reject(new Error("broken"))],
     ["does not answer", () => new Promise(() => {})],
     ["answers with something else", () => "yes"],
-  ])("that %s for a redirect denies it", async ([, fail]) => {
+  ])("a capability function that %s for a redirect denies it", async ([, fail]) => {
     guard = onRedirect(fail);
     expect(await fetched("/away")).toEqual(["INTERNAL", expect.any(String)]);
     expect(other.paths).toEqual([]);

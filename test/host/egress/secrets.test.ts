@@ -182,7 +182,7 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
   test.for<[string, (p: string) => readonly [string, Parameters<TestCall["request"]>[1]]]>([
     ["the path", (p) => [`/${p}/x`, {}]],
     ["a header's name", (p) => ["/", { headers: [[p, "1"]] }]],
-  ])("and to one that it is bound to, is denied in %s", async ([, place]) => {
+  ])("a placeholder in %s is denied, also on its way to a host that it is bound to", async ([, place]) => {
     const server = await serve(echo);
     const call = callTo(server, VALUE);
     const [path, options] = place(await call.use("API_KEY"));
@@ -237,7 +237,7 @@ describe("a secret's use()", () => {
     ["FAILS", undefined, "TOOL_FAILED"],
     ["EMPTY", undefined, "TOOL_FAILED"],
     ["NESTED", undefined, "TOOL_FAILED"],
-  ])("of %s, requested with %j, is %s", async ([name, asked, code]) => {
+  ])("use() of %s, requested with %j, is %s", async ([name, asked, code]) => {
     const call = new TestCall({ allow: [] }, secrets, asked === undefined ? {} : { secrets: asked as never });
     const rejection = await rejectionOf(call.use(name));
     expect([rejection.code, rejection.message.includes("10.0.0.9")]).toEqual([code, false]);
@@ -248,7 +248,7 @@ describe("a secret's use()", () => {
     ["ONE", true],
     ["FOREIGN", undefined],
     ["LAZY", undefined],
-  ])("of %s, requested with %j, returns a placeholder", async ([name, asked]) => {
+  ])("use() of %s, requested with %j, returns a placeholder", async ([name, asked]) => {
     const call = new TestCall({ allow: [] }, secrets, asked === undefined ? {} : { secrets: asked as never });
     expect(await call.use(name)).toMatch(/^glovebox_secret_/);
   });
@@ -355,7 +355,7 @@ describe("a tool in the sandbox", () => {
 
   const all = FORMS.map(([name, form]) => `${name}: ${form(VALUE)}`).join("\n");
   test.for(["output", "log", "console", "throw", "error", "progress", "invalid", "large"])(
-    "that has the value from elsewhere cannot show it by its %s, in any form",
+    "a tool that has the value from elsewhere cannot show it by its %s, in any form",
     async (how) => {
       const received: unknown[] = [];
       const listen = (entry: unknown): void => void received.push(entry);

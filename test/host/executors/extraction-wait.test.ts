@@ -12,7 +12,7 @@ test.for([
   [300_000, 300_000],
   [30_000, 30_000],
   [1, 30_000],
-] as const)("with the limit queueMs %i it is %i ms", async ([queueMs, waitMs]) => {
+] as const)("the wait for an extraction with the limit queueMs %i is %i ms", async ([queueMs, waitMs]) => {
   const cancel = vi.fn();
   // All of its processes are taken for ever.
   const pool = { run: () => ({ cancel }) } as unknown as WorkerPool;

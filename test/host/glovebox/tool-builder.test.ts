@@ -60,7 +60,7 @@ test.for(["inputSchema", "outputSchema"])("inspectTool() rejects an unusable %s,
 describe("a warning names the export and the right one", () => {
   test.for([
     ...["parameters", "schema", "input", "args", "params", "inputschema", "input_schema", "jsonSchema", "INPUT_SCHEMA"],
-  ])("for a module that exports %s", async (name) => {
+  ])("a module that exports %s causes a warning", async (name) => {
     const [warning, ...rest] = await warningsOf(`export const ${name} = ${SCHEMA}; export default ({ n }) => n`);
     expect(warning).toContain(JSON.stringify(name));
     expect(warning).toContain('"inputSchema"');
@@ -81,7 +81,7 @@ describe("a warning names the export and the right one", () => {
     ["tool", `{ type: "function", function: { name: "f", parameters: ${SCHEMA} } }`],
     ["definition", `{ type: "function", name: "f", parameters: ${SCHEMA} }`],
     ["spec", `{ name: "f", description: "d", input_schema: ${SCHEMA} }`],
-  ] as const)("for a definition in the form of another framework: %s", async ([name, value]) => {
+  ] as const)("a definition in the form of another framework causes a warning: %s", async ([name, value]) => {
     const [warning, ...rest] = await warningsOf(`export const ${name} = ${value}; export default () => 1`);
     expect(warning).toMatch(new RegExp(`"${name}".*"inputSchema"`));
     expect(rest).toEqual([]);

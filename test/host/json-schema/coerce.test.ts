@@ -160,7 +160,7 @@ describe("CompiledSchema.coerce() coerces", () => {
     ["a null that the schema allows", { type: ["string", "null"] }, null],
     ["text where text is allowed", { type: ["string", "number"] }, "3"],
     ["JSON in text where text is allowed", { type: "string" }, "[1]"],
-  ])("not %s", ([, schema, value]) => {
+  ])("does not coerce %s", ([, schema, value]) => {
     const given = { v: value };
     const outcome = compileSchema(of(schema)).coerce(given, COERCE);
     expect(outcome.value).toBe(given);

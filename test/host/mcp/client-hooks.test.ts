@@ -148,7 +148,7 @@ describe("options", () => {
     ["a text", "all"],
     ["true", true],
     ["null", null],
-  ] as const)("that are %s are rejected with their path", ([, value]) => {
+  ] as const)("options that are %s are rejected with their path", ([, value]) => {
     expect(() => glovebox.mcp.addServer("up", value as never)).toThrow(/^options/);
     for (const key of [
       "tools",

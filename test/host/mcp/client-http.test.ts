@@ -64,7 +64,7 @@ describe("a result over HTTP", () => {
     ["no JSON", "{"],
     ["no JSON-RPC", '{"result":1}'],
     ["that of another request", '{"jsonrpc":"2.0","id":77777,"result":{"content":[]}}'],
-  ] as const)("that is %s fails the call", async ([, body]) => {
+  ] as const)("a result that is %s fails the call", async ([, body]) => {
     await open(
       ({ method }, response) => {
         if (method !== "tools/call") return;
@@ -89,7 +89,7 @@ describe("a result over HTTP", () => {
       "TOOL_FAILED",
     ],
     ["a value with a __proto__", { structuredContent: JSON.parse('{"__proto__":{"polluted":1}}') }, "OUTPUT_INVALID"],
-  ] as const)("with %s: %s", async ([, result, code]) => {
+  ] as const)("a result with %s: %s", async ([, result, code]) => {
     await open(({ method }) => (method === "tools/call" ? result : undefined));
     const got = await call();
     expect(codeOf(got)).toBe(code);

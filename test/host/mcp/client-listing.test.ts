@@ -96,7 +96,7 @@ describe("a listing", () => {
     ["nothing", () => ({})],
     ["a million invalid tools", () => ({ tools: Array.from({ length: 1_000_000 }, () => 1) })],
     ["an invalid cursor", () => ({ tools: [], nextCursor: 5 })],
-  ] as const)("that is %s has no tools, without waiting for its time limit", async ([, list]) => {
+  ] as const)("a listing that is %s has no tools, without waiting for its time limit", async ([, list]) => {
     const { names, status } = await listed(list);
     expect(names).toEqual([]);
     expect(status.lastError?.message ?? "").not.toMatch(/in time/);

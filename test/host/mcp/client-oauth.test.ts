@@ -331,7 +331,7 @@ describe("an authProvider", () => {
     ["an object", { toString: () => "token" }],
     ["true", true],
     ["a text with a line end", "a\r\nx: y"],
-  ] as const)("whose token is %s sends no token", async ([, token]) => {
+  ] as const)("an authProvider whose token is %s sends no token", async ([, token]) => {
     server.answers = protectedBy(server, metadataOf(server), issuer.origin);
     add({}, { authProvider: { token: async () => token as never } });
     expect(errorOf(await call()).code).toBe("TOOL_UNAVAILABLE");
@@ -345,7 +345,7 @@ describe("an authProvider", () => {
   });
 
   test.for([[{}], [{ tokens: () => undefined }], [Promise.resolve({ token: () => "t" })], ["token"], [null]] as const)(
-    "that is invalid is rejected: %j",
+    "an authProvider that is invalid is rejected: %j",
     ([authProvider]) => {
       expect(() => add({}, { authProvider: authProvider as never })).toThrow(/^options\.authProvider: /);
     },

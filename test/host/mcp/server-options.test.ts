@@ -146,7 +146,7 @@ describe("createMcpHandler() and serveMcpStdio()", () => {
     [{ tenantId: null }, "options.tenantId: "],
     [{ auth: {} }, "options.auth: Unknown option"],
     [{ stdin: "in" }, "options.stdin: Expected a readable stream"],
-  ])("over stdio rejects %j", ([options, message]) => {
+  ])("serveMcpStdio() rejects %j", ([options, message]) => {
     expectRejected(() => serveMcpStdio(glovebox, options as McpStdioOptions), message);
   });
 

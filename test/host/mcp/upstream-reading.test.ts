@@ -248,7 +248,7 @@ describe("an event stream", () => {
   });
 
   test.for([200, 202] as const)(
-    "that the SDK reads as text (%i) is cancelled, and keeps no message",
+    "an event stream that the SDK reads as text (%i) is cancelled, and keeps no message",
     async (status) => {
       let isClosed = false;
       const events = createServer((_, response) => {

@@ -53,7 +53,7 @@ describe("Arguments", () => {
     ["text that is almost JSON", { argumentsText: "{sku: 'A1', quantity: 2}" }, /invalid JSON/],
     ["a number as text", { arguments: { sku: "A1", quantity: "2" } }, /\/quantity/],
     ["null for an optional value", { arguments: { sku: "A1", quantity: 2, note: null } }, /\/note/],
-  ])("with %s are rejected by default", async ([, call, message]) => {
+  ])("arguments with %s are rejected by default", async ([, call, message]) => {
     for (const options of [undefined, {}, { repair: false, unknownKeys: "keep", coerce: false } as const]) {
       expect(summaryOf(await run(call, options))).toEqual(["PARAM_INVALID", expect.stringMatching(message)]);
     }
@@ -93,16 +93,19 @@ describe("Arguments", () => {
       "\\d+\\\\.\\",
     ],
     ["Python's None", '{"sku":"A1","quantity":2,"note":None}', { sku: "A1", quantity: 2, note: null }, "None", "null"],
-  ])("with %s are repaired, and the result lists the change", async ([, argumentsText, expected, was, became]) => {
-    const result = await run({ argumentsText }, { repair: true }, "open");
-    expect(summaryOf(result)[0]).toEqual(expected);
-    const [coercion, ...rest] = result.coercions ?? [];
-    expect(rest).toEqual([]);
-    expect(coercion).toMatchObject({ kind: "repaired", pointer: "" });
-    if (coercion?.kind === "repaired" && typeof was === "string") {
-      expect(coercion).toEqual({ kind: "repaired", pointer: "", was, became });
-    }
-  });
+  ])(
+    "arguments with %s are repaired, and the result lists the change",
+    async ([, argumentsText, expected, was, became]) => {
+      const result = await run({ argumentsText }, { repair: true }, "open");
+      expect(summaryOf(result)[0]).toEqual(expected);
+      const [coercion, ...rest] = result.coercions ?? [];
+      expect(rest).toEqual([]);
+      expect(coercion).toMatchObject({ kind: "repaired", pointer: "" });
+      if (coercion?.kind === "repaired" && typeof was === "string") {
+        expect(coercion).toEqual({ kind: "repaired", pointer: "", was, became });
+      }
+    },
+  );
 
   test("are repaired, coerced and pruned, in that order, and then validated", async () => {
     const argumentsText = "{sku: 7, quantity: '2', tags: 'new', note: null, urgent: true}";

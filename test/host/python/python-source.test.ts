@@ -44,7 +44,7 @@ describe("importedFiles()", () => {
     ["important = 1\nfromage = 2", "tool.py", []],
     ["import größe", "tool.py", ["größe.py", "größe/__init__.py"]],
     ["from a import *", "tool.py", ["a.py", "a/__init__.py"]],
-  ] as const)("of %j in %s are %j", ([code, importer, files]) => {
+  ] as const)("the imported files of %j in %s are %j", ([code, importer, files]) => {
     expect([...importedFiles(importer, code)]).toEqual(files);
   });
 
@@ -103,7 +103,7 @@ describe("locatePythonTool()", () => {
     [{ "main.py": "1", "tool.py": "1" }, "tool.py"],
     [{ "tool.ts": "1", "tool.py": "1" }, undefined],
     [{ "other.py": "1" }, undefined],
-  ] as const)("of %j has the entry %s, as a folder and as files", ([files, entry]) => {
+  ] as const)("the Python tool %j has the entry %s, as a folder and as files", ([files, entry]) => {
     expect(locatePythonTool({ path: folderOf(files) }, undefined, MiB)?.entry).toBe(entry);
     expect(locatePythonTool({ files }, undefined, MiB)?.entry).toBe(entry);
   });

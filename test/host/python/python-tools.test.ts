@@ -224,7 +224,7 @@ describe("a tool in Python", () => {
     ["limits = 5", "Expected limits to be a dict, got a value of type int"],
     ["input_schema = {'enum': {1, 2}}", "The tool's definition is not JSON: it has a set at /inputSchema/enum"],
     ["x = '\0'", '"tool.py" has a NUL character in line 1'],
-  ] as const)("with an invalid definition is BUNDLE_FAILED, with the reason: %j", async ([code, says]) => {
+  ] as const)("a tool with an invalid definition is BUNDLE_FAILED, with the reason: %j", async ([code, says]) => {
     const source = `${code}\ndef main(input): pass`;
     await expect(
       glovebox.addTool({ source, language: "python", name: "faulty" }, { scope: "global" }),

@@ -37,7 +37,7 @@ describe("the tenants function of a host", () => {
     ["resolves with an unknown option", async () => ({ limit: {} })],
   ];
   test.for(NO_POLICIES)(
-    "that %s denies the call with INTERNAL, and onInternalError receives the cause",
+    "a tenants function that %s denies the call with INTERNAL, and onInternalError receives the cause",
     async ([, answer]) => {
       const errors: ToolError[] = [];
       const router = new ToolRouter({
@@ -62,7 +62,7 @@ describe("the tenants function of a host", () => {
     ["resolves with {}", async () => ({})],
     ["returns a promise of another realm", () => inOtherRealm("Promise.resolve({})")],
     ["returns a thenable", () => toThenable((resolve) => resolve({}))],
-  ])("that %s gives the tenant the defaults", async ([, answer]) => {
+  ])("a tenants function that %s gives the tenant the defaults", async ([, answer]) => {
     const router = new ToolRouter({ tenancy: "multi", tenants: answer as Tenants });
     router.register("tool", {}, () => 1, { scope: "global" });
     expect(outputOf(await router.execute(CALL, { tenantId: "acme" }))).toBe(1);
@@ -177,7 +177,7 @@ describe("a tool provider's transport", () => {
     ["never answers", () => new Promise(() => {}), "TOOL_TIMEOUT"],
     ["answers with a thenable", () => toThenable((resolve) => resolve(7)), "ok"],
     ["answers with a promise of another realm", () => inOtherRealm("Promise.resolve(7)"), "ok"],
-  ])("whose call() %s: %s", async ([, answer, code]) => {
+  ])("a transport whose call() %s: %s", async ([, answer, code]) => {
     expect(codeOf(await sourceOf(answer).execute(CALL, { timeoutMs: 2_000 }))).toBe(code);
   });
 });

@@ -302,7 +302,7 @@ describe("deleteTenant", () => {
     ["rejects", () => Promise.reject(new Error("disk is gone"))],
     ["answers with nothing", () => undefined],
     ["answers with another form", () => ({ keys: -1, bytes: 0 })],
-  ])("of a store that %s keeps the tenant's calls denied until it is repeated", async ([, answer]) => {
+  ])("a store that %s keeps the tenant's calls denied until deleteTenant is repeated", async ([, answer]) => {
     const memory = new MemoryKvStore();
     let fails = true;
     const store = Object.assign(Object.create(memory) as MemoryKvStore, {
@@ -418,7 +418,7 @@ describe("exportTenant", () => {
   });
 
   test.for(["shared", "tenant"] as const)(
-    "with several pools has all that the tenant owns, wherever it runs: placement %s",
+    "an export with several pools has all that the tenant owns, wherever it runs: placement %s",
     async (placement) => {
       const pools = ["eu", "us", "default"];
       const glovebox = await gloveboxOf({

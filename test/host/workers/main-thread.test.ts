@@ -88,7 +88,7 @@ describe("a tool whose calls have been short", () => {
     ["loop", "timer"],
     ["microtasks", undefined],
     ["microtasks", "capability"],
-  ] as const)("that then runs %s after %s ends by its deadline, and its process does not", async ([what, after]) => {
+  ] as const)("a tool that runs %s after %s ends by its deadline, and its process does not", async ([what, after]) => {
     // On a busy machine, a process can be so late that it is ended all the same, but not each time.
     await vi.waitFor(async () => {
       const glovebox = await openGlovebox();

@@ -11,7 +11,7 @@ describe.concurrent("a tool cannot break out of the bundle's wrapper", () => {
     ["an unfinished regular expression", "export default /["],
     ["return at the top", "return 1; export default 1"],
     ["new.target at the top", "export default new.target"],
-  ] as const)("with %s: rejected", async ([, source]) => {
+  ] as const)("source with %s is rejected", async ([, source]) => {
     expect((await failureOf(build({ source }))).code).toBe("BUNDLE_FAILED");
   });
 
@@ -26,7 +26,7 @@ describe.concurrent("a tool cannot break out of the bundle's wrapper", () => {
     ["this at the top", "export default typeof this", "undefined"],
     ["its own register function", "globalThis.__glovebox_register = () => { throw 1 }; export default 1", 1],
     ["a sourceMappingURL", 'export default 1\n//# sourceMappingURL=data:,"})', 1],
-  ])("with %s: harmless", async ([, source, value]) => {
+  ])("source with %s is harmless", async ([, source, value]) => {
     const bundle = await build({ source });
     expect((await evaluate(bundle)).value).toEqual(value);
     expect(bundle.code).toMatch(

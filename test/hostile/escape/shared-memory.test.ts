@@ -102,7 +102,7 @@ describe("No buffer of a guest can grow: not one by", () => {
       "the real constructor on the stack, through a new.target",
       "Reflect.construct(ArrayBuffer, [8], new Proxy(function () {}, { get(t, k, r) { note(); return Reflect.get(t, k, r); } }))",
     ],
-  ])("and cannot obtain %s", async ([, attempt]) => {
+  ])("a guest cannot obtain %s", async ([, attempt]) => {
     const end = await runGuest(`() => {
       const found = [];
       Error.prepareStackTrace = (error, sites) => sites;

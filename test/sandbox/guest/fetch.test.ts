@@ -551,7 +551,7 @@ describe("integrity metadata", () => {
     ["base64 for URLs", hash("sha256", "hello").replaceAll("+", "-").replaceAll("/", "_"), "hello"],
     ["with options", `${hash("sha256", "hello")}?ct=x`, "hello"],
     ["no hash at all", "md5-x nonsense", "hello"],
-  ] as const)("with %s: %s", async ([, integrity, expected]) => {
+  ] as const)("a response with the integrity metadata %s: %s", async ([, integrity, expected]) => {
     const read = async (url: string, options: RequestInit) =>
       fetch(url, options).then(
         (response) => response.text(),

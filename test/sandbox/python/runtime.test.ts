@@ -95,7 +95,7 @@ describe("a run's value", () => {
     ["{(1, 2): 3}", "a tuple as a key at the top"],
     ["x = []\nx.append(x)\nx", "a cycle at /0"],
     ["(i for i in [1])", "a generator at the top; return list(value)"],
-  ])("that is not JSON is reported with its location: %s", async ([code, problem]) => {
+  ])("a value that is not JSON is reported with its location: %s", async ([code, problem]) => {
     const { outcome, error } = await worker.run(code, SHARED);
     expect(outcome).toBe("unserializable");
     expect(error?.message).toContain(problem);

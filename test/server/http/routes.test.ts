@@ -224,7 +224,7 @@ describe("every route with a body", () => {
     ["400 for no message", { body: '{"unknown_key_of_a_test":1}' }, 400, -32_600],
     ["400 for a batch", { body: '[{"jsonrpc":"2.0","id":1,"method":"ping"}]' }, 400, -32_600],
     ["400 for null", { body: "null" }, 400, -32_600],
-  ] as const)("of JSON-RPC answers %s", async ([, request, status, code]) => {
+  ] as const)("every JSON-RPC route with a body answers %s", async ([, request, status, code]) => {
     expect(withBody("json-rpc").map(({ scope }) => scope)).toEqual(["calls:run", "calls:run"]);
     for (const { method, path, name } of withBody("json-rpc")) {
       const reply = await send(method, exampleOf(path), { key: server.adminKey, ...request });
@@ -236,13 +236,16 @@ describe("every route with a body", () => {
     ["401", { body: "{}" }, 401, "UNAUTHENTICATED"],
     ["401 to text that is not JSON", { body: "{" }, 401, "UNAUTHENTICATED"],
     ["413 for a body above the limit", { body: "x".repeat(1024 * 1024 + 1) }, 413, "TOO_LARGE"],
-  ] as const)("that is signed answers %s without a valid signature", async ([, request, status, code]) => {
-    expect(withBody("signed").length).toBeGreaterThan(0);
-    for (const { method, path, name } of withBody("signed")) {
-      const reply = await send(method, exampleOf(path), request);
-      expect([name, reply.status, reply.body.error?.code]).toEqual([name, status, code]);
-    }
-  });
+  ] as const)(
+    "every signed route with a body answers %s without a valid signature",
+    async ([, request, status, code]) => {
+      expect(withBody("signed").length).toBeGreaterThan(0);
+      for (const { method, path, name } of withBody("signed")) {
+        const reply = await send(method, exampleOf(path), request);
+        expect([name, reply.status, reply.body.error?.code]).toEqual([name, status, code]);
+      }
+    },
+  );
 
   test("answers 413 to a body of unknown length above the limit, without reading all of it", async () => {
     const statusOf = ({ method, path }: Route): Promise<number | undefined> => {

@@ -209,7 +209,7 @@ const MALFORMED: readonly (readonly [name: string, answer: () => unknown])[] = [
 
 describe("a guard that fails", () => {
   test.for(STAGES.flatMap((stage) => MALFORMED.map(([name, answer]) => [stage, name, answer] as const)))(
-    "at %s, and %s, denies the call",
+    "a guard that, at %s, %s denies the call",
     async ([stage, , answer]) => {
       const rejections = watchRejections();
       const { call, paid, reported } = routerOf({ [stage]: answer });
@@ -232,7 +232,7 @@ describe("a guard that fails", () => {
   });
 
   test.for(["validate", "prepare", "execute"] as const)(
-    "at %s does not let a call through whose caller aborts meanwhile",
+    "a guard that fails at %s does not let a call through whose caller aborts meanwhile",
     async (stage) => {
       for (const failClosed of [undefined, false]) {
         const stop = new AbortController();
@@ -248,7 +248,7 @@ describe("a guard that fails", () => {
   );
 
   test.for(["cancelled", "over time"] as const)(
-    "at afterExecute does not release the output of a call that is %s meanwhile",
+    "a guard that fails at afterExecute does not release the output of a call that is %s meanwhile",
     async (how) => {
       for (const failClosed of [undefined, false]) {
         const stop = new AbortController();
@@ -286,7 +286,7 @@ describe("a modification", () => {
     ["undefined as arguments", () => undefined, "validate", "arguments"],
     ["null as error", () => null, "result", "error"],
     ["false as error", () => false, "result", "error"],
-  ])("that is %s denies the call", async ([, toValue, stage, key]) => {
+  ])("a modification that is %s denies the call", async ([, toValue, stage, key]) => {
     const rejections = watchRejections();
     const { call } = routerOf({ [stage]: () => ({ modify: { [key]: toValue() } }) });
     expect(codeOf(await call())).toBe("INTERNAL");
@@ -299,7 +299,7 @@ describe("a modification", () => {
     ["an unknown code", { code: "NO", message: "No" }, "TOOL_FAILED"],
     ["details with bytes", { message: "No", details: { a: new Uint8Array(1) } }, "TOOL_FAILED"],
     ["text", "No", "TOOL_FAILED"],
-  ])("of the result to an error with %s replaces the output", async ([, error, code]) => {
+  ])("a modification of the result to an error with %s replaces the output", async ([, error, code]) => {
     for (const failClosed of [undefined, false]) {
       const result = await routerOf({ failClosed, result: () => ({ modify: { error } }) }).call();
       expect(codeOf(result)).toBe(code);

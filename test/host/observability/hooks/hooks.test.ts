@@ -257,7 +257,7 @@ describe("a hook that fails", () => {
     ],
   ];
   test.for(STAGES.flatMap((stage) => ways.map(([way, hook, message]) => [stage, way, hook, message] as const)))(
-    "at %s, and %s, is ignored and reported with failClosed: false",
+    "a hook that, at %s, %s is ignored and reported with failClosed: false",
     async ([stage, , hook, message]) => {
       const { call, reported } = routerOf([{ name: "broken", failClosed: false, timeoutMs: 20, [stage]: hook }]);
       expect(outputOf(await call())).toEqual({ sum: 3 });
@@ -266,7 +266,7 @@ describe("a hook that fails", () => {
   );
 
   test.for(STAGES.flatMap((stage) => ways.map(([way, hook]) => [stage, way, hook] as const)))(
-    "at %s, and %s, denies the call by default",
+    "a hook that, at %s, %s denies the call by default",
     async ([stage, , hook]) => {
       const { call, ran } = routerOf([{ name: "guard", timeoutMs: 20, [stage]: hook }]);
       expect(errorOf(await call())).toMatchObject({ code: "INTERNAL" });
@@ -275,7 +275,7 @@ describe("a hook that fails", () => {
   );
 
   test.for(["validate", "prepare", "execute", "afterExecute"] as const)(
-    "and does not answer at %s does not delay the call beyond its deadline",
+    "a hook that does not answer at %s does not delay the call beyond its deadline",
     async (stage) => {
       const { call } = routerOf([{ name: "slow", timeoutMs: HOOK_MS, [stage]: () => never }]);
       expect(codeOf(await soonerThanHook(call(undefined, { timeoutMs: 60 })))).toBe("TOOL_TIMEOUT");
@@ -286,7 +286,7 @@ describe("a hook that fails", () => {
     [undefined, "INTERNAL"],
     [false, "TOOL_TIMEOUT"],
   ])(
-    "and does not answer at the result of a call without time left delays it briefly (failClosed: %s)",
+    "a hook that does not answer at the result of a call without time left delays it briefly (failClosed: %s)",
     async ([failClosed, code]) => {
       const router = new ToolRouter({ hooks: [{ name: "slow", failClosed, timeoutMs: HOOK_MS, result: () => never }] });
       router.register("add", ADD, () => never);
