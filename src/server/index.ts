@@ -301,7 +301,11 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
       ...{ limits: config.limits, vacuumFull: config.vacuumFull },
       usesExecutors: config.natsUrl !== undefined,
       backlog: () => work?.backlog ?? [],
-      oidc: config.oidc && (await OidcSignIn.create(config.oidc, masterKey)),
+      oidc:
+        config.oidc &&
+        (await OidcSignIn.create(config.oidc, {
+          ...{ masterKey, clock, onError: (error) => log.error({ err: error }, "sign-in") },
+        })),
       version,
     },
     ...{ allowedHosts, maxBodyBytes: config.maxBodyBytes },

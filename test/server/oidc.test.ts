@@ -1,117 +1,62 @@
 // Signing in to the console at an identity provider: a real provider over HTTP, with keys, codes and PKCE.
-import { createHash } from "node:crypto";
-import { createServer as createHttpServer, type IncomingMessage } from "node:http";
-import type { AddressInfo } from "node:net";
-import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createHmac } from "node:crypto";
+import type { JWTPayload } from "jose";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { toShownConfig } from "../../src/server/config/shown-config.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { apiOf } from "./support/api.ts";
-import { TestStores } from "./support/stores.ts";
+import { CLIENT_ID, makeProviderKey, OpenIdProvider } from "./support/openid-provider.ts";
+import { STORES, TestStores } from "./support/stores.ts";
 
+const CLIENT_SECRET = "a secret of the client";
 const stores = new TestStores();
-const provider = createHttpServer();
-let issuer: string;
+let provider: OpenIdProvider;
 let server: Server;
-let keys: Awaited<ReturnType<typeof generateKeyPair>>;
-/** What the provider says of the user, and changes of its answers. */
+/** What the provider says of the user, except for what the protocol needs. */
 let claims: JWTPayload;
-let isDown = false;
-let nonceOf: (nonce: string) => string;
-/** The parameters of the authorization request for each code. */
-const codes = new Map<string, URLSearchParams>();
+/** Time in ms that has passed without anyone waiting. */
+let passed = 0;
 
-async function readBody(request: IncomingMessage): Promise<string> {
-  let text = "";
-  for await (const part of request.setEncoding("utf8")) text += part as string;
-  return text;
-}
-
-async function answer(request: IncomingMessage): Promise<{ status: number; body?: object; location?: string }> {
-  const url = new URL(request.url ?? "", issuer);
-  if (isDown) return { status: 503, body: {} };
-  if (url.pathname === "/.well-known/openid-configuration") {
-    return {
-      status: 200,
-      body: {
-        ...{ issuer, authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token` },
-        ...{ jwks_uri: `${issuer}/jwks`, response_types_supported: ["code"], subject_types_supported: ["public"] },
-        ...{ id_token_signing_alg_values_supported: ["RS256"], code_challenge_methods_supported: ["S256"] },
-      },
-    };
-  }
-  if (url.pathname === "/jwks") {
-    return {
-      status: 200,
-      body: { keys: [{ ...(await exportJWK(keys.publicKey)), kid: "k", alg: "RS256", use: "sig" }] },
-    };
-  }
-  if (url.pathname === "/authorize") {
-    const code = `code-${codes.size}`;
-    codes.set(code, url.searchParams);
-    const back = new URL(url.searchParams.get("redirect_uri") ?? "");
-    back.searchParams.set("code", code);
-    back.searchParams.set("state", url.searchParams.get("state") ?? "");
-    return { status: 302, location: back.href };
-  }
-  const form = new URLSearchParams(await readBody(request));
-  const asked = codes.get(form.get("code") ?? "");
-  codes.delete(form.get("code") ?? "");
-  const challenge = createHash("sha256")
-    .update(form.get("code_verifier") ?? "")
-    .digest("base64url");
-  if (asked === undefined || asked.get("code_challenge") !== challenge)
-    return { status: 400, body: { error: "invalid_grant" } };
-  const idToken = await new SignJWT({ nonce: nonceOf(asked.get("nonce") ?? ""), ...claims })
-    .setProtectedHeader({ alg: "RS256", kid: "k" })
-    .setIssuer(issuer)
-    .setAudience("console")
-    .setIssuedAt()
-    .setExpirationTime("5m")
-    .sign(keys.privateKey);
-  return { status: 200, body: { access_token: "a", token_type: "Bearer", id_token: idToken } };
+async function start(options: object, from: OpenIdProvider = provider): Promise<Server> {
+  return await createServer({
+    ...{ ...options, port: 0, logLevel: "silent" },
+    oidc: {
+      ...{ issuer: from.issuer, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET },
+      ...{ publicUrl: "http://127.0.0.1:1", scopePrefix: "glovebox:" },
+    },
+  });
 }
 
 beforeAll(async () => {
-  keys = await generateKeyPair("RS256");
-  provider.on("request", (request, response) => {
-    void answer(request).then(({ status, body, location }) => {
-      response.writeHead(status, {
-        "content-type": "application/json",
-        ...(location === undefined ? {} : { location }),
-      });
-      response.end(body === undefined ? "" : JSON.stringify(body));
-    });
-  });
-  await new Promise<void>((resolve) => provider.listen(0, "127.0.0.1", resolve));
-  issuer = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
-  const store = await stores.create("sqlite");
-  server = await createServer({
-    ...{ ...store.options, port: 0, logLevel: "silent" },
-    oidc: { issuer, clientId: "console", publicUrl: "http://127.0.0.1:1", scopePrefix: "glovebox:" },
-  });
+  provider = await OpenIdProvider.start();
+  server = await start((await stores.create("sqlite")).options);
   const api = apiOf(server);
   for (const id of ["acme", "beta"]) await api("POST", "/v1/tenants", { id });
 });
 afterAll(async () => {
   await server.close({ drainMs: 0 });
-  provider.closeAllConnections();
-  provider.close();
+  await provider[Symbol.asyncDispose]();
   await stores[Symbol.asyncDispose]();
 });
 beforeEach(() => {
-  claims = { sub: "ada", tenant: "acme", scope: "glovebox:tools:read glovebox:calls:read glovebox:tenants:write" };
-  isDown = false;
-  nonceOf = (nonce) => nonce;
+  claims = { scope: "glovebox:tools:read glovebox:calls:read glovebox:tenants:write" };
+  provider.isDown = false;
+  provider.idToken = (nonce) => provider.sign({ nonce, ...claims });
+  const real = performance.now.bind(performance);
+  vi.spyOn(performance, "now").mockImplementation(() => real() + passed);
 });
+afterEach(() => vi.restoreAllMocks());
 
 const cookiesOf = (response: Response): string[] =>
   response.headers.getSetCookie().map((cookie) => cookie.split(";")[0] ?? "");
-const visit = (path: string, cookie = "") => fetch(`${server.url}${path}`, { redirect: "manual", headers: { cookie } });
+const visit = (path: string, cookie = "", to: Server = server) =>
+  fetch(`${to.url}${path}`, { redirect: "manual", headers: { cookie } });
 
 /** Goes to the provider and returns the path that it leads back to, with the cookie of the attempt. */
-async function begin(): Promise<{ readonly path: string; readonly cookie: string; readonly header: string }> {
-  const there = await visit("/console/sign-in");
+async function begin(
+  to: Server = server,
+): Promise<{ readonly path: string; readonly cookie: string; readonly header: string }> {
+  const there = await visit("/console/sign-in", "", to);
   expect(there.status).toBe(302);
   const back = await fetch(there.headers.get("location") ?? "", { redirect: "manual" });
   const { pathname, search } = new URL(back.headers.get("location") ?? "");
@@ -148,7 +93,7 @@ test("a user signs in, and has the scopes of the tenant that the provider names,
 });
 
 test.for<readonly [string, JWTPayload]>([
-  ["without a tenant", { sub: "ada", scope: "glovebox:tools:read" }],
+  ["without a tenant", { tenant: undefined, scope: "glovebox:tools:read" }],
   ["of a tenant that does not exist", { sub: "ada", tenant: "missing" }],
   ["whose tenant is no text", { sub: "ada", tenant: ["acme"] }],
   ["whose tenant is no id", { sub: "ada", tenant: "../acme" }],
@@ -187,24 +132,134 @@ test("an answer counts only once, and only in the browser that began", async () 
   expect((await visit(second.path, second.cookie)).headers.get("location")).toBe("/console?sign-in=failed");
 });
 
-test("a token with another nonce is rejected", async () => {
-  nonceOf = () => "other";
-  const { path, cookie } = await begin();
-  expect((await visit(path, cookie)).headers.get("location")).toBe("/console?sign-in=failed");
+const now = (): number => Math.floor(Date.now() / 1_000);
+const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+
+/** Returns the header and the payload of an ID token. */
+function unsigned(header: object, nonce: string): string {
+  return `${encode(header)}.${encode(provider.claims({ nonce, ...claims }))}`;
+}
+
+/** Signs with HMAC, and a secret that an attacker may know. */
+function signWithSecret(nonce: string, secret: string): string {
+  const text = unsigned({ alg: "HS256", kid: "first" }, nonce);
+  return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
+}
+
+/** Signs in, and returns where that leads. Only a successful sign-in opens a session. */
+async function signIn(to: Server = server): Promise<string | null> {
+  const { path, cookie } = await begin(to);
+  const response = await visit(path, cookie, to);
+  const location = response.headers.get("location");
+  const hasSession = cookiesOf(response).some((one) => /^glovebox_session=./.test(one));
+  expect([location, hasSession]).toEqual([location, location === "/console"]);
+  return location;
+}
+
+const RS256 = { alg: "RS256", kid: "first" };
+const rejected: readonly (readonly [string, (nonce: string) => Promise<string> | string])[] = [
+  ["signed with another key", async (nonce) => provider.sign({ nonce }, {}, await makeProviderKey("first"))],
+  [
+    "signed with a key that the provider does not publish",
+    async (nonce) => provider.sign({ nonce }, {}, await makeProviderKey("unknown")),
+  ],
+  ["with a changed signature", (nonce) => `${unsigned(RS256, nonce)}.${encode({ not: "a signature" })}`],
+  ["with an empty signature", (nonce) => `${unsigned(RS256, nonce)}.`],
+  ["with alg none", (nonce) => `${unsigned({ alg: "none" }, nonce)}.`],
+  ["with alg none and a signature", (nonce) => `${unsigned({ alg: "none", kid: "first" }, nonce)}.AAAA`],
+  ["with an HMAC of the client's secret", (nonce) => signWithSecret(nonce, CLIENT_SECRET)],
+  ["with an HMAC of another secret", (nonce) => signWithSecret(nonce, "other")],
+  ["with an HMAC of the public key", (nonce) => signWithSecret(nonce, JSON.stringify(provider.keys[0]?.publicJwk))],
+  [
+    "whose header has its own key",
+    async (nonce) => {
+      const key = await makeProviderKey("own");
+      return await provider.sign({ nonce }, { kid: undefined, jwk: key.publicJwk }, key);
+    },
+  ],
+  ["of the type of an access token", (nonce) => provider.sign({ nonce }, { typ: "at+jwt" })],
+  ["with another nonce", () => provider.sign({ nonce: "other" })],
+  ["without a nonce", () => provider.sign({})],
+  ["of another issuer", (nonce) => provider.sign({ nonce, iss: "https://login.example.com" })],
+  ["for another client", (nonce) => provider.sign({ nonce, aud: "other" })],
+  ["for several clients, without azp", (nonce) => provider.sign({ nonce, aud: [CLIENT_ID, "other"] })],
+  [
+    "for several clients, issued to another one",
+    (nonce) => provider.sign({ nonce, aud: [CLIENT_ID, "other"], azp: "other" }),
+  ],
+  ["issued to another client", (nonce) => provider.sign({ nonce, azp: "other" })],
+  ["whose azp is no text", (nonce) => provider.sign({ nonce, azp: [CLIENT_ID] })],
+  ["that has expired", (nonce) => provider.sign({ nonce, exp: now() - 10 })],
+  ["that never expires", (nonce) => provider.sign({ nonce, exp: undefined })],
+  ["that is not valid yet", (nonce) => provider.sign({ nonce, nbf: now() + 60 })],
+  ["that was issued in the future", (nonce) => provider.sign({ nonce, iat: now() + 300 })],
+];
+test.for(rejected)("rejects an ID token %s", async ([, makeToken]) => {
+  provider.idToken = makeToken;
+  expect(await signIn()).toBe("/console?sign-in=failed");
 });
 
+const accepted: readonly (readonly [string, (nonce: string) => Promise<string> | string])[] = [
+  ["issued to this client", (nonce) => provider.sign({ nonce, aud: [CLIENT_ID, "other"], azp: CLIENT_ID })],
+  ["without kid, if the provider has one key", (nonce) => provider.sign({ nonce }, { kid: undefined })],
+  ["with typ JWT", (nonce) => provider.sign({ nonce }, { typ: "JWT" })],
+  ["of a provider whose clock is ahead", (nonce) => provider.sign({ nonce, iat: now() + 30 })],
+];
+test.for(accepted)("accepts an ID token %s", async ([, makeToken]) => {
+  provider.idToken = makeToken;
+  expect(await signIn()).toBe("/console");
+});
+
+test("fetches the provider's keys again for a new key, at most once in half a minute", async () => {
+  await using own = await OpenIdProvider.start();
+  await using other = await start((await stores.create("sqlite")).options, own);
+  await apiOf(other)("POST", "/v1/tenants", { id: "acme" });
+  const [first] = own.keys;
+  expect([await signIn(other), await signIn(other), own.keyRequests]).toEqual(["/console", "/console", 1]);
+  const second = await makeProviderKey("second", "ES256");
+  own.keys = [second];
+  expect([await signIn(other), own.keyRequests]).toEqual(["/console", 2]);
+  own.idToken = (nonce) => own.sign({ nonce }, {}, first);
+  expect([await signIn(other), own.keyRequests]).toEqual(["/console?sign-in=failed", 2]);
+  own.keys = [await makeProviderKey("third")];
+  own.idToken = (nonce) => own.sign({ nonce });
+  expect([await signIn(other), own.keyRequests]).toEqual(["/console?sign-in=failed", 2]);
+  passed += 31_000;
+  expect([await signIn(other), own.keyRequests]).toEqual(["/console", 3]);
+});
+
+test.for(STORES)(
+  "a replayed callback opens no second session on any replica, even if the provider accepts its code (%s)",
+  async (kind) => {
+    await using own = await OpenIdProvider.start();
+    own.acceptsUsedCodes = true;
+    await using store = await stores.create(kind);
+    const masterKey = Buffer.alloc(32, 7).toString("base64");
+    await using one = await start({ ...store.options, masterKey }, own);
+    // Only a Postgres can be shared by several replicas.
+    await using two = kind === "postgres" ? await start({ ...store.options, masterKey }, own) : undefined;
+    await apiOf(one)("POST", "/v1/tenants", { id: "acme" });
+    const { path, cookie } = await begin(one);
+    const replicas = [one, two ?? one, one, two ?? one];
+    const answers = await Promise.all(replicas.map((to) => visit(path, cookie, to)));
+    const late = await visit(path, cookie, two ?? one);
+    const locations = [...answers, late].map((answer) => answer.headers.get("location")).sort();
+    expect(locations).toEqual(["/console", ...Array(4).fill("/console?sign-in=failed")]);
+    const opened = [...answers, late].flatMap(cookiesOf).filter((text) => /^glovebox_session=./.test(text));
+    expect(opened).toHaveLength(1);
+    const listed = (await (await visit("/v1/console/sessions", opened[0], one)).json()) as { items: readonly object[] };
+    expect(listed.items).toHaveLength(1);
+  },
+);
+
 test("a provider that is down leads back to the console, and is asked again later", async () => {
-  const store = await stores.create("sqlite");
-  isDown = true;
-  await using other = await createServer({
-    ...{ ...store.options, port: 0, logLevel: "silent" },
-    oidc: { issuer, clientId: "console", publicUrl: "http://127.0.0.1:1" },
-  });
+  provider.isDown = true;
+  await using other = await start((await stores.create("sqlite")).options);
   const locate = async () =>
     (await fetch(`${other.url}/console/sign-in`, { redirect: "manual" })).headers.get("location");
   expect(await locate()).toBe("/console?sign-in=failed");
-  isDown = false;
-  expect(await locate()).toContain(`${issuer}/authorize?`);
+  provider.isDown = false;
+  expect(await locate()).toContain(`${provider.issuer}/authorize?`);
 });
 
 test("the console offers it only where it is configured, and its secret is not shown", async () => {

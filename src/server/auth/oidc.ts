@@ -2,8 +2,11 @@
 // optional peer dependency.
 import type * as OpenIdClient from "openid-client";
 import { ToolError } from "../../host/index.ts";
+import type { IdTokenVerifier } from "../../host/mcp/server/id-token.ts";
 import type { ServerConfig } from "../config/server-options.ts";
+import type { WallClock } from "../database/database-clock.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
+import { hashOfToken } from "./console-session.ts";
 import { PLATFORM_SCOPES, SCOPES, type Scope } from "./scopes.ts";
 
 export type OidcConfig = NonNullable<ServerConfig["oidc"]>;
@@ -22,6 +25,8 @@ export interface OidcUser {
   readonly subject: string;
   readonly tenantId: string;
   readonly scopes: readonly Scope[];
+  /** Hash of the attempt's state. An attempt opens one session at most. */
+  readonly attemptHash: string;
 }
 
 interface Attempt {
@@ -36,6 +41,31 @@ interface Attempt {
 export interface SignIn {
   readonly url: string;
   readonly sealed: string;
+}
+
+export interface OidcDependencies {
+  readonly masterKey: MasterKey;
+  /** The clock that all replicas share. */
+  readonly clock: WallClock;
+  /** Receives errors that prevented a check, such as keys that cannot be fetched. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** What is known of the provider. */
+interface Provider {
+  readonly configuration: OpenIdClient.Configuration;
+  readonly verify: IdTokenVerifier;
+}
+
+/** The libraries, which are loaded only where a provider is configured. */
+interface Libraries {
+  readonly client: typeof OpenIdClient;
+  readonly idTokens: typeof import("../../host/mcp/server/id-token.ts");
+}
+
+async function importLibraries(): Promise<Libraries> {
+  const [client, idTokens] = await Promise.all([importClient(), import("../../host/mcp/server/id-token.ts")]);
+  return { client, idTokens };
 }
 
 async function importClient(): Promise<typeof OpenIdClient> {
@@ -57,34 +87,46 @@ function scopesOf(claim: unknown, prefix: string): readonly Scope[] {
 
 export class OidcSignIn {
   readonly #config: OidcConfig;
-  readonly #masterKey: MasterKey;
-  readonly #client: typeof OpenIdClient;
-  #provider: Promise<OpenIdClient.Configuration> | undefined;
+  readonly #dependencies: OidcDependencies;
+  readonly #libraries: Libraries;
+  #provider: Promise<Provider> | undefined;
 
-  private constructor(config: OidcConfig, masterKey: MasterKey, client: typeof OpenIdClient) {
+  private constructor(config: OidcConfig, dependencies: OidcDependencies, libraries: Libraries) {
     this.#config = config;
-    this.#masterKey = masterKey;
-    this.#client = client;
+    this.#dependencies = dependencies;
+    this.#libraries = libraries;
   }
 
   /** @throws {ToolError} PARAM_INVALID if the package is not installed */
-  static async create(config: OidcConfig, masterKey: MasterKey): Promise<OidcSignIn> {
-    return new OidcSignIn(config, masterKey, await importClient());
+  static async create(config: OidcConfig, dependencies: OidcDependencies): Promise<OidcSignIn> {
+    return new OidcSignIn(config, dependencies, await importLibraries());
   }
 
-  /** Reads the provider's metadata when it is first needed, and again after a failure. */
-  #discover(): Promise<OpenIdClient.Configuration> {
-    const { issuer, clientId, clientSecret } = this.#config;
-    const { discovery, None, ClientSecretBasic, allowInsecureRequests } = this.#client;
-    const url = new URL(issuer);
-    const authentication = clientSecret === undefined ? None() : ClientSecretBasic(clientSecret);
-    // The schema accepts http for this machine only.
-    const options = url.protocol === "http:" ? { execute: [allowInsecureRequests] } : {};
-    this.#provider ??= discovery(url, clientId, undefined, authentication, options).catch((thrown: unknown) => {
+  /** Returns the provider. Its metadata is read when it is first needed, and again after a failure. */
+  #discover(): Promise<Provider> {
+    this.#provider ??= this.#readMetadata().catch((thrown: unknown) => {
       this.#provider = undefined;
       throw thrown;
     });
     return this.#provider;
+  }
+
+  async #readMetadata(): Promise<Provider> {
+    const { issuer, clientId, clientSecret } = this.#config;
+    const { client, idTokens } = this.#libraries;
+    const url = new URL(issuer);
+    const authentication = clientSecret === undefined ? client.None() : client.ClientSecretBasic(clientSecret);
+    const configuration = await client.discovery(
+      url,
+      clientId,
+      { [client.clockTolerance]: idTokens.CLOCK_TOLERANCE_SECONDS },
+      authentication,
+      // The schema accepts http for this machine only.
+      url.protocol === "http:" ? { execute: [client.allowInsecureRequests] } : {},
+    );
+    const { jwks_uri: jwksUri } = configuration.serverMetadata();
+    const { onError } = this.#dependencies;
+    return { configuration, verify: idTokens.createIdTokenVerifier({ issuer, jwksUri, clientId, onError }) };
   }
 
   get redirectUri(): string {
@@ -93,17 +135,19 @@ export class OidcSignIn {
 
   /** Begins a sign-in. @throws what the provider's metadata cannot be read for */
   async begin(): Promise<SignIn> {
-    const client = this.#client;
+    const { client } = this.#libraries;
+    const { masterKey, clock } = this.#dependencies;
     const attempt: Attempt = {
       ...{ state: client.randomState(), nonce: client.randomNonce(), verifier: client.randomPKCECodeVerifier() },
-      until: Date.now() + SIGN_IN_MS,
+      until: clock.now() + SIGN_IN_MS,
     };
-    const url = client.buildAuthorizationUrl(await this.#discover(), {
+    const { configuration } = await this.#discover();
+    const url = client.buildAuthorizationUrl(configuration, {
       ...{ redirect_uri: this.redirectUri, scope: this.#config.request, state: attempt.state, nonce: attempt.nonce },
       code_challenge: await client.calculatePKCECodeChallenge(attempt.verifier),
       code_challenge_method: "S256",
     });
-    return { url: url.href, sealed: this.#masterKey.seal(JSON.stringify(attempt), OWNER).toString("base64url") };
+    return { url: url.href, sealed: masterKey.seal(JSON.stringify(attempt), OWNER).toString("base64url") };
   }
 
   /**
@@ -111,24 +155,32 @@ export class OidcSignIn {
    * @param query of the URL that the provider has sent the browser to
    * @param sealed what the browser has kept since `begin`
    * @returns undefined for a user without a valid tenant
-   * @throws if the answer does not belong to the attempt, or the provider rejects it
+   * @throws if the answer does not belong to the attempt, the provider rejects it, or its ID token is invalid
    */
   async end(query: string, sealed: string): Promise<OidcUser | undefined> {
-    const text = this.#masterKey.open(Buffer.from(sealed, "base64url"), OWNER);
+    const text = this.#dependencies.masterKey.open(Buffer.from(sealed, "base64url"), OWNER);
     const { state, nonce, verifier, until } = JSON.parse(text) as Attempt;
-    if (until < Date.now()) throw new Error("The sign-in took too long");
-    const tokens = await this.#client.authorizationCodeGrant(
-      await this.#discover(),
+    if (until < this.#dependencies.clock.now()) throw new Error("The sign-in took too long");
+    const { configuration, verify } = await this.#discover();
+    const { id_token: idToken } = await this.#libraries.client.authorizationCodeGrant(
+      configuration,
       new URL(`${this.redirectUri}${query}`),
       { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true },
     );
-    const claims = tokens.claims();
-    if (claims === undefined || !SUBJECT_PATTERN.test(claims.sub)) return undefined;
+    if (idToken === undefined) return undefined;
+    // The library checks the issuer and the nonce. It does not verify the signature: OpenID Connect allows that for a token that comes from the
+    // provider over TLS. Here, a provider's key protects users also where a proxy or a tampered name resolution answers for the provider.
+    const user = this.#toUser(await verify(idToken));
+    return user && { ...user, attemptHash: hashOfToken(state) };
+  }
+
+  #toUser(claims: Readonly<Record<string, unknown>>): Omit<OidcUser, "attemptHash"> | undefined {
     const { tenantClaim, scopeClaim, scopePrefix } = this.#config;
     const read = (name: string): unknown => (Object.hasOwn(claims, name) ? claims[name] : undefined);
-    const tenantId = read(tenantClaim);
+    const [subject, tenantId] = [read("sub"), read(tenantClaim)];
+    if (typeof subject !== "string" || !SUBJECT_PATTERN.test(subject)) return undefined;
     // A user without a tenant is no operator of the platform.
     if (typeof tenantId !== "string" || !TENANT_PATTERN.test(tenantId)) return undefined;
-    return { subject: claims.sub, tenantId, scopes: scopesOf(read(scopeClaim), scopePrefix) };
+    return { subject, tenantId, scopes: scopesOf(read(scopeClaim), scopePrefix) };
   }
 }

@@ -492,6 +492,14 @@ export interface ReleaseCountsTable {
   faults: number;
 }
 
+/** A sign-in at the identity provider that has opened a session. */
+export interface UsedSignInsTable {
+  /** SHA-256 hash of its state. */
+  hash: string;
+  /** Ms since 1970, from which the sign-in is too old to be accepted. */
+  expires_at: number;
+}
+
 /** How many bytes a tenant has stored: the sum of its rows. Triggers of the database write them. */
 export interface StoredBytesTable {
   tenant_id: string;
@@ -514,6 +522,7 @@ export interface DatabaseSchema {
   run_entries: RunEntriesTable;
   run_requests: RunRequestsTable;
   console_sessions: ConsoleSessionsTable;
+  used_sign_ins: UsedSignInsTable;
   call_contents: CallContentsTable;
   settings: SettingsTable;
   secrets: SecretsTable;

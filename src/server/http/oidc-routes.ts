@@ -5,7 +5,7 @@ import { createSessionToken, SESSION_MS, toSessionCookie } from "../auth/console
 import { CALLBACK_PATH, type OidcUser, SIGN_IN_MS, SIGN_IN_PATH } from "../auth/oidc.ts";
 import { createId } from "../ids.ts";
 import { appendAudit } from "../records/audit.ts";
-import { insertSession } from "../records/console-sessions.ts";
+import { claimSignIn, insertSession } from "../records/console-sessions.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
 
@@ -29,13 +29,19 @@ export function addOidcRoutes(app: App, dependencies: ServerDependencies): void 
     c.header("set-cookie", toAttemptCookie("", 0, isSecure), { append: true });
     return c.redirect(`/console?sign-in=${why}`, 302);
   };
-  const startSession = async (c: Context<AppEnv>, { subject, tenantId, scopes }: OidcUser): Promise<void> => {
+  const startSession = async (
+    c: Context<AppEnv>,
+    { subject, tenantId, scopes, attemptHash }: OidcUser,
+  ): Promise<void> => {
     const { token, hash } = createSessionToken();
     const now = dependencies.database.clock.now();
     const id = createId("session", now);
     const keyId = `oidc:${subject}`;
     const ip = c.env?.incoming?.socket?.remoteAddress ?? null;
     await changeExclusively(database, async (transaction) => {
+      // The attempt and the table's rows expire by the same clock. The margin is for replicas that do not read it at the same moment.
+      const isFirst = await claimSignIn(transaction, attemptHash, now + 2 * SIGN_IN_MS);
+      if (!isFirst) throw new Error("The sign-in was already used");
       await insertSession(transaction, {
         ...{ id, tenant_id: tenantId, key_id: keyId, hash, ip, scopes: JSON.stringify(scopes) },
         user_agent: (c.req.header("user-agent") ?? "").slice(0, MAX_USER_AGENT),

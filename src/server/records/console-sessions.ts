@@ -1,4 +1,5 @@
-// Stores the sessions of the console: each belongs to an API key, and ends with it.
+// Stores the sessions of the console: each belongs to an API key, and ends with it. Those of an identity provider belong to a user, and to the
+// sign-in that has opened them.
 import type { Db } from "../database/open-database.ts";
 import type { ConsoleSessionsTable } from "../database/schema.ts";
 
@@ -20,6 +21,21 @@ export async function insertSession(db: Db, session: ConsoleSessionsTable): Prom
     .executeTakeFirst();
   if (oldest === undefined) return;
   await db.deleteFrom("console_sessions").where("key_id", "=", session.key_id).where("id", "<=", oldest.id).execute();
+}
+
+/**
+ * Marks a sign-in at the identity provider as used, over all replicas.
+ * @param hash of the state of the sign-in
+ * @param expiresAt ms since 1970, from which the sign-in is too old to be accepted
+ * @returns false if it was used before
+ */
+export async function claimSignIn(db: Db, hash: string, expiresAt: number): Promise<boolean> {
+  const insert = db.insertInto("used_sign_ins").values({ hash, expires_at: expiresAt });
+  const added = await insert
+    .onConflict((conflict) => conflict.doNothing())
+    .returning("hash")
+    .executeTakeFirst();
+  return added !== undefined;
 }
 
 /** Returns the session with this hash, expired ones included. */
@@ -64,6 +80,8 @@ export async function deleteSession(
   return await query.returning(["key_id", "tenant_id"]).executeTakeFirst();
 }
 
+/** Deletes sessions that have expired, and used sign-ins that are too old to be accepted. */
 export async function deleteExpiredSessions(db: Db, now: number): Promise<void> {
   await db.deleteFrom("console_sessions").where("expires_at", "<=", now).execute();
+  await db.deleteFrom("used_sign_ins").where("expires_at", "<=", now).execute();
 }

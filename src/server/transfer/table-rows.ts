@@ -8,6 +8,7 @@ type OmittedTable =
   | "migration_rules"
   | "stored_bytes"
   | "release_counts"
+  | "used_sign_ins"
   | "session_homes"
   | "concurrency_slots"
   | "replicas"

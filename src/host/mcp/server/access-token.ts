@@ -71,7 +71,7 @@ export async function verifyJwt(token: string, rules: TokenRules): Promise<Claim
 }
 
 /** @throws {InvalidTokenError} for a time that is no number, or in the future */
-function checkIssuedAt(iat: unknown, now: number): void {
+export function checkIssuedAt(iat: unknown, now: number): void {
   if (iat === undefined || (typeof iat === "number" && iat <= now + ISSUED_TOLERANCE_SECONDS)) return;
   throw new InvalidTokenError("The token was issued in the future (iat)");
 }
@@ -84,7 +84,7 @@ function issuerOf(token: string): string | undefined {
   }
 }
 
-function toInvalidTokenError(error: unknown): InvalidTokenError {
+export function toInvalidTokenError(error: unknown): InvalidTokenError {
   if (error instanceof InvalidTokenError) return error;
   const create = (message: string): InvalidTokenError => new InvalidTokenError(message, { cause: error });
   if (error instanceof errors.JWTExpired) return create(EXPIRED);
