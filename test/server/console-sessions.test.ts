@@ -189,7 +189,7 @@ describe.for(STORES)("with %s", (kind) => {
     expect(audit.items).toContainEqual(expect.objectContaining({ action: "console.signed_out", target: found?.id }));
   });
 
-  test("of one key are at most fifty, of which the oldest end", async () => {
+  test("one key has at most fifty sessions, of which the oldest end", async () => {
     const { key } = await newKey(["tenants:read"]);
     const first = await signIn(key);
     for (let n = 0; n < 50; n += 1) await signIn(key);

@@ -342,7 +342,7 @@ describe("an output", () => {
     expect(toCallOutput(call, large, { mediaBytes: 99 }).output).toBe("[image/png, 100 bytes: not shown, too large]");
   });
 
-  test("of a failure contains the model's message", () => {
+  test("the output of a failure contains the model's message", () => {
     const error = {
       code: "INTERNAL",
       message: "password at /etc/x",

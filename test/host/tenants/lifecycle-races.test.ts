@@ -84,7 +84,7 @@ describe("deleteTenant", () => {
 });
 
 describe("exportTenant", () => {
-  test("that is first read during a deletion, or after close(), fails and has no end", async () => {
+  test("an export that is first read during a deletion, or after close(), fails and has no end", async () => {
     const removing = gate();
     const store = new MemoryKvStore();
     const remove = store.deleteTenant.bind(store);

@@ -80,7 +80,7 @@ describe("maxQueuedCalls", () => {
     expect(codeOf(await wait())).toBe("ok");
   });
 
-  test("of the whole host is workers.maxQueued", async () => {
+  test("the maxQueuedCalls of the whole host is workers.maxQueued", async () => {
     const { wait, open } = await gatedGlovebox({ limits: { maxConcurrentCalls: 1 }, workers: { maxQueued: 1 } });
     const codes: string[] = [];
     const calls = ["a", "a", "b", "b"].map(async (tenantId) => {
@@ -157,7 +157,7 @@ describe("tenants", () => {
     expect(asked).toContain("large");
   });
 
-  test("that cannot be used are named at the start, or cost the call INTERNAL", async () => {
+  test("tenants that cannot be used are named at the start, or cost the call INTERNAL", async () => {
     const error = await failureOf(makeGlovebox({ tenancy: "multi", tenants: { acme: { weight: 0 } } }));
     expect([error.code, error.message]).toEqual(["PARAM_INVALID", expect.stringContaining("options.tenants")]);
     const received: unknown[] = [];

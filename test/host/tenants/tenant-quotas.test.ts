@@ -41,7 +41,7 @@ describe("rateLimit", () => {
     );
   });
 
-  test("of the host holds for each tenant, unless its policy has its own", async () => {
+  test("the rateLimit of the host holds for each tenant, unless its policy has its own", async () => {
     const glovebox = await gloveboxOf({
       rateLimit: { calls: 1, per: "minute" },
       tenants: { beta: { rateLimit: { calls: 2, per: "minute" } } },

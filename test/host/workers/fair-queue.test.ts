@@ -254,7 +254,7 @@ describe("a nested call", () => {
     expect(next(queue)).toBeUndefined();
   });
 
-  test("that is removed from the queue frees everything", () => {
+  test("a nested call that is removed from the queue frees everything", () => {
     const { queue, entry, parentSlot } = outer();
     queue.remove(queue.add("gone", nested(parentSlot)));
     expect([next(queue), queue.queued, parentSlot.isTaken]).toEqual([undefined, 0, false]);

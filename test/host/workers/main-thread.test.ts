@@ -167,7 +167,7 @@ describe("a tool whose calls have been short", () => {
     expect((await Promise.all(calls)).map(outputOf)).toEqual(calls.map((_, id) => id));
   });
 
-  test("that computes when its process is killed counts as begun", async () => {
+  test("a call that computes when its process is killed counts as begun", async () => {
     const glovebox = await openGlovebox();
     const onLog = async (): Promise<void> => {
       await pause(50);
