@@ -5,7 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Validator } from "@cfworker/json-schema";
-import { parse, parseAllDocuments } from "yaml";
+import { Deployment, StatefulSet } from "kubernetes-models/apps/v1";
+import { HorizontalPodAutoscaler } from "kubernetes-models/autoscaling/v2";
+import { Ingress, NetworkPolicy } from "kubernetes-models/networking.k8s.io/v1";
+import { PodDisruptionBudget } from "kubernetes-models/policy/v1";
+import { Service, ServiceAccount } from "kubernetes-models/v1";
 
 export const CHART: string = fileURLToPath(new URL("../../deploy/helm/glovebox", import.meta.url));
 const SOURCE = fileURLToPath(new URL("render/render.go", import.meta.url));
@@ -36,37 +40,55 @@ export interface Manifest {
   readonly automountServiceAccountToken?: boolean;
 }
 
+/** How `ChartRenderer.render` renders. */
+interface RenderOptions {
+  /** Name of the release. */
+  readonly release?: string;
+  /** Renders without validation by the schema, as Helm does with `--skip-schema-validation`. */
+  readonly skipSchema?: boolean;
+}
+
 export class ChartRenderer implements Disposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "glovebox-chart-"));
   readonly #program = join(this.#folder, "render");
-  readonly #schema = new Validator(JSON.parse(readFileSync(join(CHART, "values.schema.json"), "utf8")), "7", false);
+  readonly #chart: string;
+  readonly #schema: Validator;
 
-  constructor() {
+  /** @param chart folder of the chart */
+  constructor(chart: string = CHART) {
+    this.#chart = chart;
+    this.#schema = new Validator(JSON.parse(readFileSync(join(chart, "values.schema.json"), "utf8")), "7", false);
     execFileSync("go", ["build", "-o", this.#program, SOURCE], {
       env: { ...process.env, GO111MODULE: "off", GOPATH: LIBRARIES, GOCACHE: join(this.#folder, "cache"), GOFLAGS: "" },
     });
   }
 
-  /** Returns what the schema of the values says against them, as Helm does before it renders. */
-  problemsOf(values: object): readonly string[] {
-    const defaults = parse(readFileSync(join(CHART, "values.yaml"), "utf8")) as object;
-    const { errors } = this.#schema.validate(merge(defaults, values));
-    return errors.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`);
+  /** Returns values completed with the defaults of the chart. */
+  coalesce(values: object): object {
+    return JSON.parse(this.#run("values", values)) as object;
   }
 
-  /** Returns the objects. Throws the error of a template. */
-  render(values: object): readonly Manifest[] {
-    const text = this.#run(values).replace(/---\n# Source: NOTES\.txt\n[\s\S]*?(?=\n---\n# Source)/, "");
-    return parseAllDocuments(text).flatMap((document) => {
-      const manifest = document.toJS({ merge: true }) as Manifest | null;
-      return manifest ?? [];
-    });
+  /**
+   * Returns the objects, as `helm template` does.
+   * @throws {Error} if the values do not match the schema, and the error of a template
+   */
+  render(values: object, { release = "demo", skipSchema = false }: RenderOptions = {}): readonly Manifest[] {
+    if (!skipSchema) this.#validate(this.coalesce(values));
+    return JSON.parse(this.#run("manifests", values, release, "tools")) as readonly Manifest[];
   }
 
-  #run(values: object): string {
+  #validate(values: object): void {
+    const problems = this.#schema
+      .validate(values)
+      .errors.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`);
+    if (problems.length > 0) throw new Error(`The values do not match the schema\n${problems.join("\n")}`);
+  }
+
+  #run(mode: "values" | "manifests", values: object, ...args: readonly string[]): string {
     const path = join(this.#folder, "values.json");
     writeFileSync(path, JSON.stringify(values));
-    const { status, stdout, stderr } = spawnSync(this.#program, [CHART, "demo", "tools", path], { encoding: "utf8" });
+    const all = [mode, this.#chart, path, ...args];
+    const { status, stdout, stderr } = spawnSync(this.#program, all, { encoding: "utf8" });
     if (status !== 0) throw new Error(stderr);
     return stdout;
   }
@@ -76,14 +98,65 @@ export class ChartRenderer implements Disposable {
   }
 }
 
-const isMap = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
+export const MODELS = {
+  Deployment,
+  StatefulSet,
+  HorizontalPodAutoscaler,
+  Ingress,
+  NetworkPolicy,
+  PodDisruptionBudget,
+  Service,
+  ServiceAccount,
+} as const;
 
-function merge(base: object, given: object): object {
-  const merged: Record<string, unknown> = { ...base };
-  for (const [name, value] of Object.entries(given)) {
-    const current = merged[name];
-    merged[name] = isMap(current) && isMap(value) ? merge(current, value) : value;
-  }
-  return merged;
+/** Validates an object against the schema that Kubernetes has for its kind. @throws {Error} */
+export function validate(manifest: Manifest): void {
+  const Model = MODELS[manifest.kind as keyof typeof MODELS];
+  new (Model as typeof Deployment)(manifest as never).validate();
 }
+
+/** The least values: a control plane alone. */
+export const LEAST = {
+  image: { repository: "registry.example.com/glovebox" },
+  database: { secretName: "database", peers: [{ ipBlock: { cidr: "10.1.0.0/16" } }] },
+  masterKey: { secretName: "master-key" },
+};
+/** A pool of executors. */
+export const POOL = {
+  credentialsSecretName: "nats-executors-default",
+  ...{ name: "default", replicas: 2, slots: 32, maxWorkers: 16, cacheSize: "2Gi" },
+  resources: { requests: { cpu: "2", memory: "2Gi" }, limits: { memory: "8Gi" } },
+  autoscaling: {
+    ...{ enabled: false, minReplicas: 2, maxReplicas: 10 },
+    ...{ metricName: "glovebox_executor_queue_calls", targetQueuedCalls: 4 },
+  },
+};
+/** Values that render every object of the chart. */
+export const ALL = {
+  ...LEAST,
+  controlPlane: {
+    allowHosts: ["tools.example.com"],
+    env: [{ name: "OTEL_EXPORTER_OTLP_ENDPOINT", value: "http://collector:4318" }],
+    ingress: { enabled: true, className: "nginx", hosts: ["tools.example.com"], tlsSecretName: "tls" },
+    ingressPeers: [{ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "ingress-nginx" } } }],
+    autoscaling: { enabled: true },
+  },
+  executors: {
+    enabled: true,
+    nats: {
+      ...{ url: "tls://nats.messaging:4222", credentialsSecretName: "nats", replicas: 3, caConfigMapName: "nats-ca" },
+      peers: [{ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "messaging" } } }],
+    },
+    pools: [
+      POOL,
+      {
+        ...POOL,
+        name: "gpu",
+        credentialsSecretName: "nats-executors-gpu",
+        nodeSelector: { gpu: "yes" },
+        tolerations: [{ key: "gpu", operator: "Exists" }],
+        autoscaling: { ...POOL.autoscaling, enabled: true },
+      },
+    ],
+  },
+};

@@ -1,12 +1,19 @@
-// Renders a Helm chart with what Helm itself uses: Go's text/template, the sprig functions, and sigs.k8s.io/yaml. It has the functions and
-// objects that this repository's chart uses. Usage: render CHART RELEASE NAMESPACE VALUES; prints the manifests, or the error of a template.
+// Renders a Helm chart with what Helm itself uses: Go's text/template, the sprig functions, and sigs.k8s.io/yaml. Functions and the coalescing
+// of values behave as those of Helm 4 (pkg/engine, pkg/chart/common/util): a chart that fails closed here has to do so there. Usage:
+//
+//	render values CHART VALUES                       prints the coalesced values, which Helm validates against the schema
+//	render manifests CHART VALUES RELEASE NAMESPACE  prints the objects as a JSON array
+//
+// It prints the error of a template instead, and exits with 1.
 package main
 
 import (
-	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strings"
 	"text/template"
@@ -15,96 +22,245 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-type values = map[string]interface{}
+// Values has a type of its own, as in Helm.
+type Values map[string]interface{}
 
-func read(path string) values {
+type table = map[string]interface{}
+
+func read(path string) table {
 	text, err := os.ReadFile(path)
 	exitOn(err)
-	parsed := values{}
+	parsed := table{}
 	exitOn(yaml.Unmarshal(text, &parsed))
 	return parsed
 }
 
-// Merges values as Helm does: maps key by key, and everything else replaced. A null removes a default.
-func merge(base, given values) values {
-	merged := values{}
-	for name, value := range base {
-		merged[name] = value
-	}
-	for name, value := range given {
-		below, isMap := value.(values)
-		current, hasMap := merged[name].(values)
+// Completes given values with the defaults of the chart. A null removes a default: its key is absent then, and Helm validates and renders the
+// values without it. A null for a key without a default stays.
+func coalesceValues(given, defaults table) table {
+	for key, fallback := range defaults {
+		value, isGiven := given[key]
+		below, isTable := value.(table)
+		fallbackTable, hasTable := fallback.(table)
 		switch {
-		case value == nil:
-			delete(merged, name)
-		case isMap && hasMap:
-			merged[name] = merge(current, below)
-		default:
-			merged[name] = value
+		case isGiven && value == nil:
+			delete(given, key)
+		case isGiven && isTable && hasTable:
+			cleanNulls(fallbackTable)
+			coalesceTables(below, fallbackTable)
+		case !isGiven && fallback != nil:
+			if hasTable {
+				cleanNulls(fallbackTable)
+			}
+			given[key] = fallback
 		}
 	}
-	return merged
+	return given
 }
 
-func toYaml(value interface{}) (string, error) {
-	text, err := yaml.Marshal(value)
-	return strings.TrimSuffix(string(text), "\n"), err
-}
-
-func required(message string, value interface{}) (interface{}, error) {
-	if value == nil || value == "" {
-		return nil, fmt.Errorf("%s", message)
-	}
-	if list, isList := value.([]interface{}); isList && len(list) == 0 {
-		return nil, fmt.Errorf("%s", message)
-	}
-	return value, nil
-}
-
-func exitOn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+func coalesceTables(given, defaults table) {
+	for key, fallback := range defaults {
+		value, isGiven := given[key]
+		below, isTable := value.(table)
+		fallbackTable, hasTable := fallback.(table)
+		switch {
+		case isGiven && value == nil && fallback != nil:
+			delete(given, key)
+		case !isGiven:
+			given[key] = fallback
+		case isTable && hasTable:
+			coalesceTables(below, fallbackTable)
+		}
 	}
 }
 
-func main() {
-	chart, release, namespace, given := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
-	root := template.New("chart").Option("missingkey=zero")
-	functions := sprig.TxtFuncMap()
-	functions["toYaml"] = toYaml
-	functions["required"] = required
-	functions["include"] = func(name string, data interface{}) (string, error) {
-		var text bytes.Buffer
+func cleanNulls(values table) {
+	for key, value := range values {
+		if below, isTable := value.(table); isTable {
+			cleanNulls(below)
+		} else if value == nil {
+			delete(values, key)
+		}
+	}
+}
+
+const (
+	messageStart = "HELM_ERR_START"
+	messageEnd   = "HELM_ERR_END"
+)
+
+var messagePattern = regexp.MustCompile("(?s)" + messageStart + "(.*)" + messageEnd)
+
+func toError(message string) error {
+	return errors.New(messageStart + message + messageEnd)
+}
+
+func include(root *template.Template) func(string, interface{}) (string, error) {
+	return func(name string, data interface{}) (string, error) {
+		var text strings.Builder
 		err := root.ExecuteTemplate(&text, name, data)
 		return text.String(), err
 	}
-	root.Funcs(functions)
+}
+
+func tpl(parent *template.Template) func(string, interface{}) (string, error) {
+	return func(text string, data interface{}) (string, error) {
+		root, err := parent.Clone()
+		if err != nil {
+			return "", err
+		}
+		root.Option("missingkey=zero")
+		root.Funcs(template.FuncMap{"include": include(root), "tpl": tpl(root)})
+		parsed, err := root.New(parent.Name()).Parse(text)
+		if err != nil {
+			return "", err
+		}
+		var rendered strings.Builder
+		err = parsed.Execute(&rendered, data)
+		return strings.ReplaceAll(rendered.String(), "<no value>", ""), err
+	}
+}
+
+// The functions of Helm's engine without a cluster, as `helm template` has them. Those for TOML and durations are left out.
+func functionsOf(root *template.Template) template.FuncMap {
+	functions := sprig.TxtFuncMap()
+	delete(functions, "env")
+	delete(functions, "expandenv")
+	functions["include"] = include(root)
+	functions["tpl"] = tpl(root)
+	// Only nothing and the empty text are missing: an empty list or map is a value.
+	functions["required"] = func(message string, value interface{}) (interface{}, error) {
+		if value == nil || value == "" {
+			return value, toError(message)
+		}
+		return value, nil
+	}
+	functions["fail"] = func(message string) (string, error) { return "", toError(message) }
+	functions["lookup"] = func(string, string, string, string) (table, error) { return table{}, nil }
+	functions["getHostByName"] = func(string) string { return "" }
+	// An error of the encoder is an empty text.
+	functions["toYaml"] = func(value interface{}) string {
+		text, err := yaml.Marshal(value)
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSuffix(string(text), "\n")
+	}
+	functions["fromYaml"] = func(text string) table {
+		parsed := table{}
+		if err := yaml.Unmarshal([]byte(text), &parsed); err != nil {
+			parsed["Error"] = err.Error()
+		}
+		return parsed
+	}
+	functions["toJson"] = func(value interface{}) string {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return ""
+		}
+		return string(text)
+	}
+	functions["fromJson"] = func(text string) table {
+		parsed := table{}
+		if err := json.Unmarshal([]byte(text), &parsed); err != nil {
+			parsed["Error"] = err.Error()
+		}
+		return parsed
+	}
+	return functions
+}
+
+var separator = regexp.MustCompile(`(?:^|\s*\n)---\s*`)
+
+// Parses the objects of a rendered template as Kubernetes does, with the types of YAML 1.1. A key that is there twice is an error.
+func parse(name, text string) []json.RawMessage {
+	objects := []json.RawMessage{}
+	for _, document := range separator.Split(text, -1) {
+		object, err := yaml.YAMLToJSONStrict([]byte(document))
+		if err != nil {
+			exitOn(fmt.Errorf("YAML parse error on %s: %w", name, err))
+		}
+		if string(object) != "null" {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
+
+// Compiles the patterns of a schema: Helm's validator has the regular expressions of Go, which lack lookaround.
+func checkPatterns(schema interface{}) {
+	switch schema := schema.(type) {
+	case table:
+		if pattern, isText := schema["pattern"].(string); isText {
+			_, err := regexp.Compile(pattern)
+			exitOn(err)
+		}
+		for _, below := range schema {
+			checkPatterns(below)
+		}
+	case []interface{}:
+		for _, below := range schema {
+			checkPatterns(below)
+		}
+	}
+}
+
+func exitOn(err error) {
+	if err == nil {
+		return
+	}
+	if found := messagePattern.FindStringSubmatch(err.Error()); found != nil {
+		err = fmt.Errorf("execution error: %s", found[1])
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+func render(chart string, values table, release, namespace string) []json.RawMessage {
+	root := template.New("gotpl").Option("missingkey=zero")
+	root.Funcs(functionsOf(root))
 	paths, err := filepath.Glob(filepath.Join(chart, "templates", "*"))
 	exitOn(err)
-	sort.Strings(paths)
+	sort.Sort(sort.Reverse(sort.StringSlice(paths)))
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		exitOn(err)
 		_, err = root.New(filepath.Base(path)).Parse(string(text))
 		exitOn(err)
 	}
-	about := values{}
+	about := table{}
 	for name, value := range read(filepath.Join(chart, "Chart.yaml")) {
 		about[strings.ToUpper(name[:1])+name[1:]] = value
 	}
-	data := values{
-		"Values":  merge(read(filepath.Join(chart, "values.yaml")), read(given)),
-		"Chart":   about,
-		"Release": values{"Name": release, "Namespace": namespace, "Service": "Helm"},
-	}
+	objects := []json.RawMessage{}
 	for _, path := range paths {
 		name := filepath.Base(path)
 		if strings.HasPrefix(name, "_") {
 			continue
 		}
-		var text bytes.Buffer
+		data := Values{
+			"Values":   Values(values),
+			"Chart":    about,
+			"Release":  table{"Name": release, "Namespace": namespace, "Service": "Helm", "IsInstall": true, "Revision": 1},
+			"Template": Values{"Name": name, "BasePath": "templates"},
+		}
+		var text strings.Builder
 		exitOn(root.ExecuteTemplate(&text, name, data))
-		fmt.Printf("---\n# Source: %s\n%s\n", name, strings.ReplaceAll(text.String(), "<no value>", ""))
+		if name != "NOTES.txt" {
+			objects = append(objects, parse(name, strings.ReplaceAll(text.String(), "<no value>", ""))...)
+		}
 	}
+	return objects
+}
+
+func main() {
+	mode, chart := os.Args[1], os.Args[2]
+	values := coalesceValues(read(os.Args[3]), read(filepath.Join(chart, "values.yaml")))
+	var result interface{} = values
+	if mode == "manifests" {
+		result = render(chart, values, os.Args[4], os.Args[5])
+	} else {
+		checkPatterns(read(filepath.Join(chart, "values.schema.json")))
+	}
+	exitOn(json.NewEncoder(os.Stdout).Encode(result))
 }
