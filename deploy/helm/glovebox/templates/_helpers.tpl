@@ -7,23 +7,29 @@
 {{- end -}}
 
 {{- define "glovebox.labels" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ .Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end -}}
 
 {{/* Labels that select the pods of a component. Call it with a dict of root and component. */}}
 {{- define "glovebox.selector" -}}
-app.kubernetes.io/name: {{ .root.Chart.Name }}
-app.kubernetes.io/instance: {{ .root.Release.Name }}
-app.kubernetes.io/component: {{ .component }}
+app.kubernetes.io/name: {{ .root.Chart.Name | quote }}
+app.kubernetes.io/instance: {{ .root.Release.Name | quote }}
+app.kubernetes.io/component: {{ .component | quote }}
 {{- end -}}
 
+{{/* The reference of the image: with the digest if there is one, and otherwise with a tag. */}}
 {{- define "glovebox.image" -}}
-{{- $repository := required "image.repository: Expected the image that you have built from deploy/Dockerfile" .Values.image.repository -}}
-{{- printf "%s:%s" $repository (default .Chart.AppVersion .Values.image.tag) | quote -}}
+{{- $tag := .Values.image.tag -}}
+{{- if not (or $tag .Values.image.digest) -}}
+  {{- $tag = .Chart.AppVersion -}}
+{{- end -}}
+{{- .Values.image.repository -}}
+{{- with $tag }}:{{ . }}{{ end -}}
+{{- with .Values.image.digest }}@{{ . }}{{ end -}}
 {{- end -}}
 
 {{/* The restricted pod security standard, for a pod. 1000 is the user "node" of the image. */}}
@@ -70,7 +76,7 @@ capabilities:
 
 {{- define "glovebox.natsEgress" -}}
 - to:
-    {{- toYaml (required "executors.nats.peers: Expected where pods find NATS, or networkPolicy.enabled: false" .Values.executors.nats.peers) | nindent 4 }}
+    {{- toYaml .Values.executors.nats.peers | nindent 4 }}
   ports:
-    - { protocol: TCP, port: {{ .Values.executors.nats.port }} }
+    - { protocol: TCP, port: {{ .Values.executors.nats.port | int }} }
 {{- end -}}
