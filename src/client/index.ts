@@ -9,6 +9,7 @@ export { ApiError, type ClientOptions, type RequestOptions } from "./requests/tr
 export { TenantClient } from "./tenant-client.ts";
 export type {
   ApiKey,
+  ApiKeyWithUse,
   Approval,
   AuditEntry,
   Call,

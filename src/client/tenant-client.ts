@@ -3,6 +3,7 @@ import { checkKind, checkOptions, numberSegment, segment } from "./requests/chec
 import type { ApiTransport } from "./requests/transport.ts";
 import type {
   ApiKey,
+  ApiKeyWithUse,
   Approval,
   AuditEntry,
   Call,
@@ -121,7 +122,8 @@ export class TenantClient {
 
   /**
    * Creates an API key of the tenant, which is shown only in this response.
-   * @param key `expiresInMinutes`: not with `expiresInDays`. Default: no expiry
+   * @param key `expiresInMinutes`: not with `expiresInDays`. Default: no expiry. `rateLimit`: of its requests. `limits`, `quotas` and
+   *   `maxAsyncCalls`: of its calls, in addition to those of the tenant
    */
   async createKey(key: {
     readonly name: string;
@@ -129,6 +131,9 @@ export class TenantClient {
     readonly expiresInDays?: number;
     readonly expiresInMinutes?: number;
     readonly rateLimit?: ApiKey["rateLimit"] & object;
+    readonly limits?: ApiKey["limits"] & object;
+    readonly quotas?: ApiKey["quotas"] & object;
+    readonly maxAsyncCalls?: number;
   }): Promise<CreatedApiKey> {
     return await this.#client.request("POST", `${this.#path}/keys`, { body: key });
   }
@@ -136,6 +141,11 @@ export class TenantClient {
   /** Yields the API keys of the tenant, without the keys themselves. */
   keys(): AsyncGenerator<ApiKey, void> {
     return this.#client.list(`${this.#path}/keys`);
+  }
+
+  /** Returns an API key of the tenant, with what it uses of its limits now. */
+  async key(id: string): Promise<ApiKeyWithUse> {
+    return await this.#client.request("GET", `${this.#path}/keys/${segment(id)}`);
   }
 
   /** Revokes an API key. Requests with it are denied. */

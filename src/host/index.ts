@@ -76,6 +76,7 @@ export { createToolFailureMessage } from "./contract/failure-message.ts";
 export type { SpanDetails, TimelineSpan } from "./contract/timeline-span.ts";
 export type {
   CallContext,
+  CallerQuotas,
   NestedCall,
   NestedCallObserver,
   NestedCallStart,

@@ -27,6 +27,7 @@ import {
   toAllowedHosts,
 } from "./config/server-options.ts";
 import {
+  type Db,
   isLostConnection,
   type OpenDatabase,
   openDatabase,
@@ -44,7 +45,11 @@ import { Metrics } from "./operation/metrics.ts";
 import { RequestLog } from "./operation/request-log.ts";
 import { SerialReads } from "./operation/serial-reads.ts";
 import { openTelemetry, type ServerTelemetry } from "./operation/telemetry.ts";
-import { DatabaseQuotaStore } from "./quotas/database-quota-store.ts";
+import { CallerLimits } from "./quotas/caller-limits.ts";
+import { DatabaseQuotaStore, type QuotaWarning } from "./quotas/database-quota-store.ts";
+import { QuotaChecks } from "./quotas/quota-checks.ts";
+import { RunningCounts } from "./quotas/running-counts.ts";
+import { findKeyById, isKeyId } from "./records/api-keys.ts";
 import { readSecrets } from "./records/secrets.ts";
 import { checkStoredBytes, StoredBytesSweeper } from "./records/stored-bytes.ts";
 import { toTenantOptions } from "./records/tenant-policy.ts";
@@ -174,6 +179,16 @@ export async function createServer(options: ServerOptions = {}): Promise<Server>
   }
 }
 
+/** Reports that a window of a tenant, or of one of its keys, reaches its limit. */
+async function reportWarning(db: Db, { tenantId: ownerId, ...data }: QuotaWarning): Promise<void> {
+  const key = isKeyId(ownerId) ? await findKeyById(db, ownerId) : undefined;
+  // A key of the platform has no tenant that could have a webhook.
+  if (key?.tenantId === null) return;
+  const event =
+    key === undefined ? { tenantId: ownerId, data } : { tenantId: key.tenantId, data: { ...data, keyId: key.id } };
+  await emitEvents(db, [{ ...event, type: "quota.warning" }]);
+}
+
 async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApiKey): Promise<Server> {
   const version = packageVersion();
   await using resources = new AsyncDisposableStack();
@@ -196,9 +211,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   const onEventError = (error: unknown): void => log.error({ err: error }, "event");
   const quotas = new DatabaseQuotaStore({
     ...{ db, kind, now: () => clock.now() },
-    onWarning: ({ tenantId, ...data }) => {
-      emitEvents(db, [{ tenantId, type: "quota.warning", data }]).catch(onEventError);
-    },
+    onWarning: (warning) => void reportWarning(db, warning).catch(onEventError),
   });
   const kv = new DatabaseKvStore(database, (transaction, tenantId, bytes) =>
     checkStoredBytes(transaction, tenantId, { what: "The value", bytes }),
@@ -213,7 +226,12 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   const authenticator = resources.use(new RequestAuthenticator(database, tokens));
   const tools = resources.use(new TenantTools(glovebox, database.db));
   const onError = (error: unknown): void => log.error({ err: error }, "call");
-  const slots = resources.use(new ClusterSlots({ database, bus, limits: config.limits, onError }));
+  const callerLimits = new CallerLimits(db);
+  const quotaChecks = new QuotaChecks({ quotas, callerLimits });
+  const slots = resources.use(
+    new ClusterSlots({ database, bus, limits: config.limits, limitsOf: (id) => callerLimits.of(id), onError }),
+  );
+  const runningCounts = resources.use(new RunningCounts({ kind, bus, requests, glovebox, slots }));
   // Closed after the calls, which acknowledge their messages when they have ended.
   const work = resources.use(await openWorkQueue(config, { database, bus, glovebox, slots, onError }));
   let acceptsCalls = true;
@@ -231,7 +249,21 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   );
   const calls = resources.use(
     new CallService({
-      ...{ database, glovebox, tools, metrics, watch, bus, requests, slots, work, peers, onError },
+      ...{
+        database,
+        glovebox,
+        tools,
+        metrics,
+        watch,
+        bus,
+        requests,
+        slots,
+        callerLimits,
+        quotaChecks,
+        work,
+        peers,
+        onError,
+      },
       acceptsCalls: () => acceptsCalls,
     }),
   );
@@ -241,7 +273,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   );
   const runs = resources.use(
     new RunService({
-      ...{ database, glovebox, tools, calls, slots, onError },
+      ...{ database, glovebox, tools, calls, slots, callerLimits, onError },
       executeCode: async (call, context): Promise<ToolResult> => await (await codeMode.open()).execute(call, context),
     }),
   );
@@ -283,6 +315,9 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
       tools,
       calls,
       slots,
+      callerLimits,
+      quotaChecks,
+      runningCounts,
       tenantChanges,
       runs,
       mcp,

@@ -20,6 +20,21 @@ const describeRate = (limit: ApiKey["rateLimit"]): string =>
     ? "–"
     : `${limit.calls} per ${limit.per}${limit.burst === undefined ? "" : `, ${limit.burst} at once`}`;
 
+/** Returns the limits of the calls of a key, a line for each. */
+const limitsOf = ({ limits, quotas, maxAsyncCalls }: ApiKey): readonly string[] => [
+  ...Object.entries(limits ?? {}).map(([name, most]) => `${name}: ${most}`),
+  ...Object.entries(quotas ?? {}).flatMap(([resource, periods]) =>
+    Object.entries(periods ?? {}).map(([period, most]) => `${resource} per ${period}: ${most}`),
+  ),
+  ...(maxAsyncCalls === null ? [] : [`maxAsyncCalls: ${maxAsyncCalls}`]),
+];
+
+function CallLimits({ of }: { readonly of: ApiKey }): JSX.Element {
+  const lines = limitsOf(of);
+  const [first = "–"] = lines;
+  return <span title={lines.join("\n")}>{lines.length > 1 ? `${lines.length} limits` : first}</span>;
+}
+
 export function Keys({ tenantId }: OwnerProps): JSX.Element {
   const path = `${prefixOf({ tenantId })}/keys`;
   return (
@@ -47,6 +62,7 @@ export function Keys({ tenantId }: OwnerProps): JSX.Element {
           ),
         },
         { name: "Rate limit", cell: ({ rateLimit }) => describeRate(rateLimit) },
+        { name: "Limits of calls", cell: (key) => <CallLimits of={key} /> },
         { name: "Last used", cell: ({ lastUsedAt }) => <Time at={lastUsedAt} isAge /> },
         { name: "Expires", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
         {
@@ -95,12 +111,19 @@ function KeyForm({
   const [calls, setCalls] = useState("");
   const [per, setPer] = useState("second");
   const [burst, setBurst] = useState("");
+  const [monthly, setMonthly] = useState("");
+  const [concurrent, setConcurrent] = useState("");
   const [created, setCreated] = useState<CreatedApiKey>();
   const create = async (): Promise<void> => {
     const expires = lifetime.trim() === "" ? {} : { [unit]: Number(lifetime) };
     const most = burst.trim() === "" ? {} : { burst: Number(burst) };
     const limit = calls.trim() === "" ? {} : { rateLimit: { calls: Number(calls), per, ...most } };
-    setCreated(await request<CreatedApiKey>("POST", path, { body: { name, scopes, ...expires, ...limit } }));
+    const ofCalls = {
+      ...(monthly.trim() === "" ? {} : { quotas: { calls: { month: Number(monthly) } } }),
+      ...(concurrent.trim() === "" ? {} : { limits: { maxConcurrentCalls: Number(concurrent) } }),
+    };
+    const body = { name, scopes, ...expires, ...limit, ...ofCalls };
+    setCreated(await request<CreatedApiKey>("POST", path, { body }));
     onDone();
   };
   if (created !== undefined) {
@@ -138,6 +161,15 @@ function KeyForm({
           ]}
         />
         <TextField label="At once" value={burst} onInput={setBurst} hint="Empty: as many" />
+      </div>
+      <div class="row">
+        <TextField label="Calls per month" value={monthly} onInput={setMonthly} hint="Empty: as the tenant" />
+        <TextField
+          label="Calls at the same time"
+          value={concurrent}
+          onInput={setConcurrent}
+          hint="Empty: as the tenant"
+        />
       </div>
       <fieldset>
         <legend>Scopes</legend>

@@ -30,6 +30,7 @@ const contextFields = {
   ...{ tenantId: field, executionId: field, sessionId: field, traceparent: field, tracestate: field },
   ...{ timeoutMs: field, client: field, arguments: field, logSourceLocations: field, timeline: field },
   nestedCalls: field,
+  callerQuotas: field,
   record: field,
 } satisfies Record<keyof AgentContext, z.ZodType>;
 

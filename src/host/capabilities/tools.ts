@@ -65,7 +65,7 @@ function contextOf(
   { signal, traceparent, tracestate }: CapabilityContext,
 ): NamedContext {
   const { tenantId, context, chain } = call;
-  const { deterministic, logSourceLocations, onLog, client, timeline, nestedCalls } = context;
+  const { deterministic, logSourceLocations, onLog, client, timeline, nestedCalls, callerQuotas } = context;
   return {
     tenantId,
     executionId: context.executionId ?? chain.root.callId,
@@ -74,6 +74,7 @@ function contextOf(
     logSourceLocations,
     ...(timeline === undefined ? {} : { timeline }),
     ...(nestedCalls === undefined ? {} : { nestedCalls }),
+    ...(callerQuotas === undefined ? {} : { callerQuotas }),
     ...(onLog === undefined ? {} : { onLog: (entry) => chain.log?.forward(entry, callId) }),
     ...(client === undefined ? {} : { client }),
     ...(context.stepId === undefined ? {} : { stepId: context.stepId }),

@@ -55,10 +55,11 @@ export class CodeRuns implements AsyncDisposable {
   }
 
   #contextOf({ id }: RunRecord): RunContext {
-    const { nestedCalls, onLog, timeline, logSourceLocations, client } = this.#contexts.get(id) ?? {};
+    const { nestedCalls, callerQuotas, onLog, timeline, logSourceLocations, client } = this.#contexts.get(id) ?? {};
     const sessionId = sessionOf(id);
     return {
       ...(nestedCalls === undefined ? {} : { nestedCalls }),
+      ...(callerQuotas === undefined ? {} : { callerQuotas }),
       ...(onLog === undefined ? {} : { onLog }),
       ...(timeline === undefined ? {} : { timeline }),
       ...(logSourceLocations === undefined ? {} : { logSourceLocations }),

@@ -8,6 +8,7 @@ import type { ArgumentOptions, Coercion } from "../pipeline/coercion.ts";
 import type { RecordOptions } from "../recording/record-options.ts";
 import type { PreparedReplay } from "../recording/replay.ts";
 import type { RunAttempt } from "../runs/run-attempt.ts";
+import type { QuotaOptions } from "../tenants/quotas/quota-options.ts";
 import type { CallClient } from "./client-requests.ts";
 import type { TimelineSpan } from "./timeline-span.ts";
 import type { ToolValue } from "./tool-value.ts";
@@ -45,6 +46,16 @@ export interface NestedCallObserver {
   readonly onStart?: ((call: NestedCallStart) => void | Promise<void>) | undefined;
   /** Called with the result of each nested call that `onStart` has not denied. Is not awaited and cannot change the result. */
   readonly onEnd?: ((call: NestedCallStart, result: ToolResult) => unknown) | undefined;
+}
+
+/** Quotas of the caller of a call. */
+export interface CallerQuotas {
+  /**
+   * Id of the caller, 1 to 256 characters. The quota store keeps the caller's counters under it as it keeps a tenant's under the tenant's id,
+   * so no tenant may have the same id.
+   */
+  readonly id: string;
+  readonly quotas: QuotaOptions;
 }
 
 /** The context of a call. `tenantId` is required with `tenancy: "multi"` and rejected with `tenancy: "single"`. */
@@ -109,6 +120,11 @@ export interface CallContext {
   readonly timeline?: boolean | undefined;
   /** Observes the calls that the tool makes, and those that they make, and can deny them. */
   readonly nestedCalls?: NestedCallObserver | undefined;
+  /**
+   * Quotas of the caller, such as an API key or a user of the tenant. They apply in addition to the tenant's, and to nested calls too. A call
+   * that exceeds one of them is charged to neither the caller nor the tenant.
+   */
+  readonly callerQuotas?: CallerQuotas | undefined;
   /**
    * Digest of the tool that the caller was shown or approved, from `router.digestOf`. If the tool has another digest when the call starts,
    * the call does not run and fails with APPROVAL_REQUIRED.

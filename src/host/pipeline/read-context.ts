@@ -4,16 +4,20 @@
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { MAX_SEED_LENGTH } from "../../sandbox/protocol/message-fields.ts";
+import { parseOptions } from "../config/option-errors.ts";
 import type { CallClient } from "../contract/client-requests.ts";
-import type { CallContext, NestedCallObserver } from "../contract/tool-call.ts";
+import type { CallContext, CallerQuotas, NestedCallObserver } from "../contract/tool-call.ts";
 import { copyRecordOptions } from "../recording/record-options.ts";
 import { PreparedReplay } from "../recording/replay.ts";
 import { RunAttempt } from "../runs/run-attempt.ts";
+import { QuotasSchema } from "../tenants/quotas/quota-options.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
 import { isThenable } from "../util/host-callback.ts";
 import { parseArgumentOptions } from "./coercion.ts";
 import { checkKeys, describe, invalid, readFields, readText } from "./read-fields.ts";
 
+/** Maximum length of the id of a caller. */
+const MAX_CALLER_ID_LENGTH = 256;
 /** Maximum length of a session id. */
 export const MAX_SESSION_ID_LENGTH = 256;
 /** The end of the year 9999. */
@@ -68,6 +72,20 @@ function copyNestedCalls(observer: unknown): NestedCallObserver | undefined {
   return { onStart, onEnd };
 }
 
+const QUOTA_FIELDS = ["id", "quotas"] as const satisfies readonly (keyof CallerQuotas)[];
+
+/** Copies the quotas, so that each is read once. @throws {ToolError} PARAM_INVALID */
+function copyCallerQuotas(given: unknown): CallerQuotas | undefined {
+  if (given === undefined) return undefined;
+  const where = "context.callerQuotas";
+  if (!isPlainObject(given)) throw invalid(where, "an object { id, quotas }", describe(given));
+  checkKeys(given, where, QUOTA_FIELDS);
+  const { id, quotas } = given as unknown as CallerQuotas;
+  if (typeof id !== "string" || id.length === 0 || id.length > MAX_CALLER_ID_LENGTH)
+    throw invalid(`${where}.id`, `text of 1 to ${MAX_CALLER_ID_LENGTH} characters`, describe(id));
+  return { id, quotas: parseOptions(QuotasSchema, quotas, `${where}.quotas`) };
+}
+
 const FIELDS: { readonly [Field in keyof Required<CallContext>]: true } = {
   tenantId: true,
   executionId: true,
@@ -90,6 +108,7 @@ const FIELDS: { readonly [Field in keyof Required<CallContext>]: true } = {
   toolVersion: true,
   timeline: true,
   nestedCalls: true,
+  callerQuotas: true,
 };
 /** An array, because searching so few names is as fast as a Set. */
 export const CONTEXT_FIELDS: readonly string[] = Object.keys(FIELDS);
@@ -149,6 +168,7 @@ function copyContext(context: CallContext, known: readonly string[]): CallContex
   const argumentOptions = parseArgumentOptions(context.arguments, "context.arguments");
   checkClient(client);
   const nestedCalls = copyNestedCalls(context.nestedCalls);
+  const callerQuotas = copyCallerQuotas(context.callerQuotas);
   // Checked inside the try block, because a proxy can throw.
   if (signal !== undefined && !isAbortSignal(signal)) {
     throw invalid("context.signal", "an AbortSignal", describe(signal));
@@ -174,6 +194,7 @@ function copyContext(context: CallContext, known: readonly string[]): CallContex
     ...(toolVersion === undefined ? {} : { toolVersion }),
     ...(timeline === undefined ? {} : { timeline }),
     ...(nestedCalls === undefined ? {} : { nestedCalls }),
+    ...(callerQuotas === undefined ? {} : { callerQuotas }),
   };
 }
 

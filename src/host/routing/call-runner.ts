@@ -24,7 +24,7 @@ import {
   validateCall,
 } from "../pipeline/validate.ts";
 import { withBytes } from "../tenants/call-meter.ts";
-import type { QuotaPlan } from "../tenants/quotas/quota-options.ts";
+import { accountsOf, type QuotaAccount } from "../tenants/quotas/tenant-quotas.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
 import type { TenantPolicies, TenantPolicy } from "../tenants/tenant-policies.ts";
 import type { TenantStates } from "../tenants/tenant-states.ts";
@@ -80,8 +80,8 @@ export interface Flight {
   running: Promise<ToolResult> | undefined;
   /** Undefined until the context is read. */
   tenantId: string | undefined;
-  /** Quota that the call is charged to when it ends. Undefined if the call was not admitted. */
-  quota: QuotaPlan | undefined;
+  /** Quotas that the call is charged to when it ends. Undefined if the call was not admitted. */
+  quotas: readonly QuotaAccount[] | undefined;
 }
 
 /** The queue that a stream's reader takes chunks from, and the signal that the reader cancels with. */
@@ -164,13 +164,14 @@ export class CallRunner {
         const begun = { ...facts, context: read, isNested: parent !== undefined };
         observer = new CallObserver(this.#observerSources ?? {}, begun);
       }
-      if (tenant.quota !== undefined) {
-        const admission = this.#tenantStates.quotas.admit(read.tenantId, tenant.quota, read.signal);
+      const quotas = accountsOf(read, tenant);
+      if (quotas !== undefined) {
+        const admission = this.#tenantStates.quotas.admit(quotas, read.signal);
         if (admission !== undefined) {
           await this.#waitWithin(read, waiting, (signal) => untilAborted(admission, signal));
           this.#tenantStates.check(read.tenantId, parent !== undefined);
         }
-        flight.quota = tenant.quota;
+        flight.quotas = quotas;
       }
       if (envelope === undefined) throw issue;
       if (tracked.cancelled !== undefined) throw tracked.cancelled;

@@ -440,13 +440,12 @@ export class ToolRouter implements AsyncDisposable {
 
   /** Tracks a call, so that closing the router waits for it. A call that fails resolves in a later turn of the event loop. */
   async #track(run: (flight: Flight) => Promise<ToolResult>): Promise<ToolResult> {
-    const flight: Flight = { running: undefined, tenantId: undefined, quota: undefined };
+    const flight: Flight = { running: undefined, tenantId: undefined, quotas: undefined };
     const slot = this.#inFlight.add(flight);
     try {
       flight.running = deferFailure(() => run(flight), hasFailed);
       const result = await flight.running;
-      const { tenantId, quota } = flight;
-      if (tenantId !== undefined && quota !== undefined) this.tenantStates.quotas.charge(tenantId, quota, result.usage);
+      if (flight.quotas !== undefined) this.tenantStates.quotas.charge(flight.quotas, result.usage);
       return result;
     } finally {
       this.#inFlight.delete(slot);

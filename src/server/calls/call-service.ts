@@ -10,7 +10,7 @@ import {
 import { ApprovalService } from "../approvals/approval-service.ts";
 import { withContents, withTimelines } from "../records/call-contents.ts";
 import { listNested, rootOf } from "../records/call-list.ts";
-import { type CallRow, findCall, insertOnce, type WholeCall } from "../records/calls.ts";
+import { type CallRow, findByKey, findCall, insertOnce, type WholeCall } from "../records/calls.ts";
 import type { LiveLine } from "../records/live-logs.ts";
 import { findTenant, type TenantRecord } from "../records/tenants.ts";
 import type { ReceivedCall } from "../replicas/peers/peer-server.ts";
@@ -62,7 +62,7 @@ export class CallService implements AsyncDisposable {
 
   constructor(dependencies: CallServiceDependencies) {
     this.#dependencies = dependencies;
-    this.#room = new QueueRoom(dependencies.database.db);
+    this.#room = new QueueRoom(dependencies.database.db, dependencies.callerLimits);
     this.approvals = new ApprovalService({
       ...{ database: dependencies.database, glovebox: dependencies.glovebox, onError: dependencies.onError },
       onReleased: (callId) => this.#queue.notify([callId]),
@@ -217,27 +217,39 @@ export class CallService implements AsyncDisposable {
   }
 
   /**
-   * Checks that the queue has room for calls of a tenant.
+   * Checks that the queue has room for calls of a tenant and a key, and that neither has used up a quota.
    * @throws {ToolError} QUOTA_EXCEEDED
    */
-  async checkQueue(tenant: TenantRecord, calls: number): Promise<void> {
-    await this.#room.check(tenant, calls);
+  async checkQueue(caller: CallCaller, calls: number): Promise<void> {
+    await this.#dependencies.quotaChecks.check(caller);
+    await this.#room.check(caller, calls);
   }
 
   /**
    * Adds a call to the queue, and returns its record.
-   * @throws {ToolError} QUOTA_EXCEEDED if too many calls of the tenant wait
+   * @throws {ToolError} QUOTA_EXCEEDED if too many calls of the tenant or the key wait, or one of their quotas is used up
    */
   async enqueue(request: CallRequest, caller: CallCaller): Promise<CallRow> {
     const row = this.toQueuedRow(request, caller);
     const admitted = await this.#admission.admit(row, request, caller);
     if ("waiting" in admitted) return admitted.waiting;
     // A call that cannot run, such as one of an unknown tool, is queued too: its failure is its result.
-    const known =
-      (await this.#room.take(caller.tenant, row)) ?? (await insertOnce(this.#dependencies.database.db, row));
+    const known = (await this.#takeRoom(caller, row)) ?? (await insertOnce(this.#dependencies.database.db, row));
     if (known !== undefined) return checkSame(known, row);
     this.#queue.notify([row.id]);
     return row;
+  }
+
+  /** Returns the call that has the same idempotency key already, if no other one may be added. @throws {ToolError} QUOTA_EXCEEDED */
+  async #takeRoom(caller: CallCaller, row: CallRow): Promise<CallRow | undefined> {
+    try {
+      await this.#dependencies.quotaChecks.check(caller);
+    } catch (thrown) {
+      const known = row.idempotency_key === null ? undefined : await findByKey(this.#dependencies.database.db, row);
+      if (known === undefined) throw thrown;
+      return known;
+    }
+    return await this.#room.take(caller, row);
   }
 
   /** Runs a call and yields its events as they occur. A consumer that stops early cancels the call. */

@@ -14,6 +14,8 @@ import {
 import type { Admission, ApprovalService } from "../approvals/approval-service.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { Metrics } from "../operation/metrics.ts";
+import type { CallerLimits } from "../quotas/caller-limits.ts";
+import type { QuotaChecks } from "../quotas/quota-checks.ts";
 import { bitsOf } from "../records/call-contents.ts";
 import { finishCall } from "../records/call-outcomes.ts";
 import type { CallRow, WholeCall } from "../records/calls.ts";
@@ -45,6 +47,10 @@ export interface CallServiceDependencies {
   readonly bus: ReplicaBus;
   readonly requests: ReplicaRequests;
   readonly slots: ClusterSlots;
+  /** The limits of the keys that make calls. */
+  readonly callerLimits: CallerLimits;
+  /** Rejects calls for the queue whose quotas are used up. */
+  readonly quotaChecks: Pick<QuotaChecks, "check">;
   /** Delivers queued calls, for a server with executors. */
   readonly work: WorkQueue | undefined;
   /** Passes calls on to the replicas that have their sessions. */
@@ -176,12 +182,14 @@ export class JournaledCallRunner {
     const live = this.live.begin(tenant.id, row.id);
     let slot: ClusterSlot | undefined;
     try {
-      slot = await this.#dependencies.slots.acquire(tenant, row.id, signal);
+      const callerQuotas = await this.#dependencies.callerLimits.quotasOf(keyId);
+      slot = await this.#dependencies.slots.acquire(tenant, row.id, signal, keyId);
       this.starting.started(row.id);
       return await run({
         ...this.recordings.contextOf(row, tenant),
         ...(pins.toolVersion === undefined ? {} : { toolVersion: pins.toolVersion }),
         ...(pins.toolDigest === undefined ? {} : { toolDigest: pins.toolDigest }),
+        ...callerQuotas,
         nestedCalls: nested.observer,
         onLog: (entry) => {
           nested.log(entry);

@@ -1,6 +1,7 @@
 // Decides whether and when a queued call that could not begin is retried: the database is unavailable, the server is busy or stopping, or the
 // tenant's rate limit is reached. None of these ends a queued call.
 import type { ToolError, ToolResult } from "../../host/index.ts";
+import { TOO_MANY_CALLS } from "./cluster-slots.ts";
 import { effectsOf } from "./outcome.ts";
 
 /** Longest time in ms for which one process retries a call after its first failure. Then the failure is its result. */
@@ -31,8 +32,12 @@ export function mayBeginLater(result: ToolResult, isCancelled: boolean): result 
   if (result.success || isCancelled || effectsOf(result) !== "none") return false;
   const { code, details } = result.error;
   if (TEMPORARY_CODES.has(code) || code === "CANCELLED" || TEMPORARY_REASONS.has(details?.reason)) return true;
-  return isRateLimited(result);
+  return isRateLimited(result) || isBusyKey(result);
 }
+
+/** Whether the key of a call runs as many calls at the same time as it may. */
+const isBusyKey = ({ error: { code, details } }: Failure): boolean =>
+  code === "QUOTA_EXCEEDED" && details?.reason === TOO_MANY_CALLS;
 
 /** Whether a call hit its tenant's rate limit. Day and month quotas are not retried. */
 const isRateLimited = ({ error: { code, details } }: Failure): boolean =>
@@ -60,7 +65,7 @@ export class RetryTimes {
   next({ id, tenant_id }: RetriedCall, failure: Failure, now: number): number | undefined {
     const { since, count } = this.#known.get(id) ?? { since: now, count: 0 };
     this.#known.delete(id);
-    const onlyWaits = failure.error.code === "OVERLOADED" || isRateLimited(failure);
+    const onlyWaits = failure.error.code === "OVERLOADED" || isBusyKey(failure) || isRateLimited(failure);
     if (now - since > (onlyWaits ? BUSY_MS : RETRY_MS)) return undefined;
     this.#known.set(id, { since, count: count + 1 });
     const [oldest] = this.#known.keys();

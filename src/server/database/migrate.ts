@@ -23,6 +23,7 @@ import { up as runKinds } from "./migrations/0013-run-kinds.ts";
 import { up as replicaUrls } from "./migrations/0014-replica-urls.ts";
 import { up as releaseCounts } from "./migrations/0016-release-counts.ts";
 import { up as queuedCalls } from "./migrations/0017-queued-calls.ts";
+import { up as keyLimits } from "./migrations/0018-key-limits.ts";
 import { up as usedSignIns } from "./migrations/0019-used-sign-ins.ts";
 
 interface KnownMigration {
@@ -58,6 +59,8 @@ const MIGRATIONS: { readonly [name: string]: KnownMigration } = {
   // A release before it counts in each replica for itself, and adds nothing.
   "0016-release-counts": { up: releaseCounts, worksWith: 13 },
   "0017-queued-calls": { up: queuedCalls, worksWith: 13 },
+  // A release before it does not limit the calls of a key.
+  "0018-key-limits": { up: keyLimits, worksWith: 13 },
   // A release before it opens a session for each callback that the provider accepts, and adds nothing.
   "0019-used-sign-ins": { up: usedSignIns, worksWith: 13 },
 };

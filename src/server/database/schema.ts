@@ -27,6 +27,8 @@ export interface ApiKeysTable {
   scopes: string;
   /** JSON of a {@link KeyRateLimit}, or null. */
   rate_limit: string | null;
+  /** JSON of {@link KeyCallLimits}, or null. */
+  limits: string | null;
   created_at: number;
   expires_at: number | null;
   last_used_at: number | null;
@@ -473,6 +475,14 @@ export interface SessionHomesTable {
   expires_at: number;
 }
 
+/** How many calls of a key a replica may run at the same time. */
+export interface KeySlotsTable {
+  key_id: string;
+  replica_id: string;
+  held: number;
+  expires_at: number;
+}
+
 /** How many calls of a tenant a replica may run at the same time. */
 export interface ConcurrencySlotsTable {
   tenant_id: string;
@@ -513,6 +523,7 @@ export interface DatabaseSchema {
   stored_bytes: StoredBytesTable;
   release_counts: ReleaseCountsTable;
   concurrency_slots: ConcurrencySlotsTable;
+  key_slots: KeySlotsTable;
   session_homes: SessionHomesTable;
   migration_rules: MigrationRulesTable;
   live_logs: LiveLogsTable;

@@ -151,7 +151,12 @@ export function createApp(dependencies: ServerDependencies): App {
     const requestId = c.get("requestId") ?? createId("request");
     const { status, body, headers } = toProblem(toRequestError(thrown), requestId);
     if (status === 500) dependencies.onError(thrown, requestId);
-    for (const [name, value] of Object.entries({ ...SECURITY_HEADERS, ...headers, "x-request-id": requestId }))
+    for (const [name, value] of Object.entries({
+      ...SECURITY_HEADERS,
+      ...c.get("rateHeaders"),
+      ...headers,
+      "x-request-id": requestId,
+    }))
       c.header(name, value);
     return c.json(body, status as 400);
   });

@@ -14,8 +14,11 @@ import type { McpEndpoint } from "../mcp/mcp-endpoints.ts";
 import type { Metrics } from "../operation/metrics.ts";
 import type { RequestLog } from "../operation/request-log.ts";
 import type { SerialReads } from "../operation/serial-reads.ts";
+import type { CallerLimits } from "../quotas/caller-limits.ts";
 import type { DatabaseQuotaStore } from "../quotas/database-quota-store.ts";
+import type { QuotaChecks } from "../quotas/quota-checks.ts";
 import type { QuotaStatus } from "../quotas/quota-status.ts";
+import type { RunningCounts } from "../quotas/running-counts.ts";
 import type { Actor } from "../records/audit.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
@@ -41,6 +44,10 @@ export interface ServerDependencies {
   readonly calls: CallService;
   /** The tenants' concurrent calls over all replicas. */
   readonly slots: ClusterSlots;
+  /** The limits of the keys that make calls. */
+  readonly callerLimits: CallerLimits;
+  readonly quotaChecks: QuotaChecks;
+  readonly runningCounts: RunningCounts;
   readonly tenantChanges: TenantChanges;
   readonly runs: RunService;
   readonly mcp: McpEndpoint;
@@ -86,6 +93,8 @@ export interface AppVariables {
   actor: Actor;
   /** Set by the guard if the key has a rate limit. */
   keyRate?: QuotaStatus;
+  /** Headers of an error that say what is left of the limits of the tenant and the key. */
+  rateHeaders?: { readonly [name: string]: string };
   /** Set by the guard of a route whose response may stay open. */
   stream: OpenStream;
 }

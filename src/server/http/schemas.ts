@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import { SCOPES } from "../auth/scopes.ts";
-import { KeyRateLimitSchema } from "../records/api-keys.ts";
+import { KeyCallLimitsSchema, KeyRateLimitSchema } from "../records/api-keys.ts";
 import { RollbackPolicySchema } from "../records/releases.ts";
 import { LimitsSchema, TenantPolicySchema } from "../records/tenant-policy.ts";
 import { LineSchema, TextSchema } from "./text-schemas.ts";
@@ -79,7 +79,10 @@ const keyFields = {
   name: z.string(),
   prefix: z.string().describe("The first characters of the key"),
   scopes: z.array(z.enum(SCOPES)),
-  rateLimit: KeyRateLimitSchema.nullable(),
+  rateLimit: KeyRateLimitSchema.nullable().describe("Limit of the requests with the key"),
+  limits: KeyCallLimitsSchema.shape.limits.unwrap().nullable().describe("Limits of the calls that the key makes"),
+  quotas: KeyCallLimitsSchema.shape.quotas.unwrap().nullable().describe("Quotas of the calls that the key makes"),
+  maxAsyncCalls: z.int().nullable().describe("Most calls of the key that wait in the queue"),
   createdAt: TimeSchema,
   expiresAt: TimeSchema.nullable(),
   lastUsedAt: TimeSchema.nullable(),
@@ -94,6 +97,7 @@ export const NewKeySchema = z
     name: LineSchema.min(1).max(200),
     scopes: z.array(z.enum(SCOPES)).min(1).max(SCOPES.length),
     rateLimit: KeyRateLimitSchema.optional(),
+    ...KeyCallLimitsSchema.shape,
     expiresInDays: z.int().min(1).max(3_650).optional(),
     expiresInMinutes: z.int().min(1).max(1_440).optional().describe("For an embedded console. Not with expiresInDays"),
   })
@@ -361,18 +365,45 @@ export const UsageSchema = z
     egressBytesOut: z.int(),
   })
   .openapi("Usage");
+const QuotaStatusSchema = z.strictObject({
+  name: z.string(),
+  limit: z.number(),
+  used: z.number(),
+  remaining: z.number(),
+  windowSeconds: z.int(),
+  resetSeconds: z.int(),
+});
+const concurrencyFields = {
+  concurrency:
+    "Calls that run at the same time over all replicas (limits.maxConcurrentCalls), without those that they make",
+  waiting: "Calls whose clients wait until one of them has ended (limits.maxQueuedCalls), in each replica",
+  queue: "Asynchronous calls that wait in the queue (maxAsyncCalls)",
+} as const;
+const useOf = (about: string) => z.strictObject({ limit: z.int(), used: z.int() }).describe(about);
+/** Of a key: null where it has no limit of its own. */
+const keyUseOf = (about: string) =>
+  z
+    .strictObject({ limit: z.int().nullable(), used: z.int() })
+    .describe(`${about}. The limit is null if the key has none`);
+
+export const KeyWithUseSchema = z
+  .strictObject({
+    ...keyFields,
+    use: z.strictObject({
+      quotas: z.array(QuotaStatusSchema),
+      concurrency: keyUseOf(concurrencyFields.concurrency),
+      waiting: keyUseOf(concurrencyFields.waiting),
+      queue: keyUseOf(concurrencyFields.queue),
+    }),
+  })
+  .openapi("ApiKeyWithUse");
+
 export const QuotasSchema = z
   .strictObject({
-    quotas: z.array(
-      z.strictObject({
-        name: z.string(),
-        limit: z.number(),
-        used: z.number(),
-        remaining: z.number(),
-        windowSeconds: z.int(),
-        resetSeconds: z.int(),
-      }),
-    ),
+    quotas: z.array(QuotaStatusSchema),
+    concurrency: useOf(concurrencyFields.concurrency),
+    waiting: useOf(concurrencyFields.waiting),
+    queue: useOf(concurrencyFields.queue),
     tools: z.strictObject({ limit: z.int(), used: z.int() }),
     storedBytes: z
       .strictObject({ limit: z.int(), used: z.int() })

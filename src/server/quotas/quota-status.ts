@@ -9,7 +9,7 @@ const FIXED_MS = { second: 1_000, minute: 60_000, hour: 3_600_000, day: 86_400_0
 export const WARN_AT = 0.8;
 
 export interface QuotaStatus {
-  /** `rate` of a tenant, `key` for the rate of a key, or resource and period: `calls:month`. */
+  /** `rate` of a tenant, `key` for the rate of a key, or resource and period: `calls:month`. In headers, those of a key begin with `key:`. */
   readonly name: string;
   readonly limit: number;
   readonly used: number;
@@ -97,7 +97,7 @@ export function quotaStatuses(
 export function toRateLimitHeaders(statuses: readonly QuotaStatus[]): { readonly [name: string]: string } {
   if (statuses.length === 0) return {};
   const list = (show: (status: QuotaStatus) => string): string =>
-    statuses.map((status) => `"${status.name.replace(":", "-")}";${show(status)}`).join(", ");
+    statuses.map((status) => `"${status.name.replaceAll(":", "-")}";${show(status)}`).join(", ");
   return {
     "ratelimit-policy": list(({ limit, windowSeconds }) => `q=${limit};w=${windowSeconds}`),
     ratelimit: list(({ remaining, resetSeconds }) => `r=${remaining};t=${resetSeconds}`),

@@ -5,6 +5,7 @@ import { type Scope, StoredScopesSchema } from "../auth/scopes.ts";
 import type { Db } from "../database/open-database.ts";
 import type { ApiKeysTable } from "../database/schema.ts";
 import { readJson } from "./json.ts";
+import { LimitsSchema, TenantPolicySchema } from "./tenant-policy.ts";
 
 export const KeyRateLimitSchema = z.strictObject({
   calls: z.int().min(1).max(1_000_000),
@@ -13,6 +14,17 @@ export const KeyRateLimitSchema = z.strictObject({
 });
 /** Requests per period, and how many may come at once (default: `calls`). */
 export type KeyRateLimit = z.infer<typeof KeyRateLimitSchema>;
+
+/** Limits of the calls of a key, in the form that a tenant's policy has them. They apply in addition to the tenant's. */
+export const KeyCallLimitsSchema = z.strictObject({
+  limits: LimitsSchema.pick({ maxConcurrentCalls: true, maxQueuedCalls: true }).optional(),
+  quotas: TenantPolicySchema.shape.quotas,
+  maxAsyncCalls: TenantPolicySchema.shape.maxAsyncCalls
+    .unwrap()
+    .optional()
+    .describe("Most calls of the key that wait in the queue"),
+});
+export type KeyCallLimits = z.infer<typeof KeyCallLimitsSchema>;
 
 export interface ApiKeyRecord {
   readonly id: string;
@@ -23,6 +35,8 @@ export interface ApiKeyRecord {
   readonly scopes: readonly Scope[];
   /** Limit of the requests with this key; null for none. */
   readonly rateLimit: KeyRateLimit | null;
+  /** Limits of the calls that the key makes. A key keeps those that it was created with. */
+  readonly callLimits: KeyCallLimits;
   readonly createdAt: number;
   readonly expiresAt: number | null;
   readonly lastUsedAt: number | null;
@@ -39,6 +53,7 @@ const toApiKey = (row: ApiKeysTable): ApiKeyRecord => ({
   ...{ id: row.id, tenantId: row.tenant_id, name: row.name, prefix: row.prefix },
   scopes: readJson(StoredScopesSchema, row.scopes, "list of scopes"),
   rateLimit: row.rate_limit === null ? null : readJson(KeyRateLimitSchema, row.rate_limit, "rate limit of a key"),
+  callLimits: row.limits === null ? {} : readJson(KeyCallLimitsSchema, row.limits, "limits of a key"),
   ...{ createdAt: row.created_at, expiresAt: row.expires_at, lastUsedAt: row.last_used_at, revokedAt: row.revoked_at },
 });
 
@@ -65,12 +80,16 @@ export async function insertKey(
   db: Db,
   key: Pick<ApiKeyRecord, "id" | "tenantId" | "name" | "prefix" | "scopes" | "expiresAt" | "rateLimit"> & {
     readonly hash: string;
+    /** Default: none. */
+    readonly callLimits?: KeyCallLimits;
   },
 ): Promise<ApiKeyRecord> {
+  const { callLimits = {} } = key;
   const row: ApiKeysTable = {
     ...{ id: key.id, tenant_id: key.tenantId, name: key.name, hash: key.hash, prefix: key.prefix },
     ...{ scopes: JSON.stringify(key.scopes), created_at: Date.now(), expires_at: key.expiresAt },
     rate_limit: key.rateLimit === null ? null : JSON.stringify(key.rateLimit),
+    limits: Object.keys(callLimits).length === 0 ? null : JSON.stringify(callLimits),
     ...{ last_used_at: null, revoked_at: null },
   };
   await db.insertInto("api_keys").values(row).execute();

@@ -99,17 +99,12 @@ export async function listWaitingTenants(
   };
 }
 
-/** Counts the calls of a tenant that wait in the queue, up to `most`. */
-export async function countQueued(db: Db, tenantId: string, most: number): Promise<number> {
+/** Counts the calls of a tenant, or of a key, that wait in the queue, up to `most`. */
+export async function countQueued(db: Db, owner: string | { readonly keyId: string }, most: number): Promise<number> {
+  const [column, id] = typeof owner === "string" ? (["tenant_id", owner] as const) : (["key_id", owner.keyId] as const);
   const { count } = await db
     .selectFrom((of) =>
-      of
-        .selectFrom("calls")
-        .select("tenant_id")
-        .where(IS_QUEUED_CALL)
-        .where("tenant_id", "=", tenantId)
-        .limit(most)
-        .as("queued"),
+      of.selectFrom("calls").select("tenant_id").where(IS_QUEUED_CALL).where(column, "=", id).limit(most).as("queued"),
     )
     .select(({ fn }) => fn.countAll().as("count"))
     .executeTakeFirstOrThrow();

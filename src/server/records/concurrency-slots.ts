@@ -1,4 +1,5 @@
-// Stores how many calls of a tenant each replica may run at the same time. The sum over the replicas that live never exceeds the tenant's limit.
+// Stores how many calls of a tenant, or of a key, each replica may run at the same time. The sum over the replicas that live never exceeds the
+// limit of the tenant or key.
 import { sql } from "kysely";
 import { databaseNow } from "../database/database-time.ts";
 import type { Db } from "../database/open-database.ts";
@@ -6,10 +7,28 @@ import type { Db } from "../database/open-database.ts";
 /** Time in ms after which the slots of a replica that does not renew them are free. */
 export const SLOT_LEASE_MS = 10_000;
 
+/** Whose calls the slots are for. */
+export interface SlotOwner {
+  readonly kind: "tenant" | "key";
+  readonly id: string;
+}
+
+const TABLES = {
+  tenant: { table: "concurrency_slots", column: "tenant_id", owners: "tenants" },
+  key: { table: "key_slots", column: "key_id", owners: "api_keys" },
+} as const satisfies { readonly [Kind in SlotOwner["kind"]]: object };
+const KINDS = ["tenant", "key"] as const;
+
+/** Returns the names of the tables and the column for a statement. */
+const namesOf = (kind: SlotOwner["kind"]) => {
+  const { table, column, owners } = TABLES[kind];
+  return { table: sql.table(table), column: sql.ref(column), owners: sql.table(owners) };
+};
+
 interface SlotRequest {
-  readonly tenantId: string;
+  readonly owner: SlotOwner;
   readonly replicaId: string;
-  /** The limit of the tenant over all replicas. */
+  /** The limit of the owner over all replicas. */
   readonly limit: number;
   /** Slots that the replica needs now: those of the calls that run, and of those that wait. */
   readonly needed: number;
@@ -24,15 +43,16 @@ interface SlotRequest {
  */
 export async function takeSlots(
   db: Db,
-  { tenantId, replicaId, limit, needed, used }: SlotRequest,
+  { owner, replicaId, limit, needed, used }: SlotRequest,
 ): Promise<{ readonly held: number; readonly others: number; readonly isOver: boolean }> {
+  const { table, column, owners } = namesOf(owner.kind);
   return await db.transaction().execute(async (transaction) => {
-    // The row of the tenant orders the requests of the replicas. A tenant that was deleted has none, and gets no slots.
-    const tenant = await sql`select id from tenants where id = ${tenantId} for no key update`.execute(transaction);
-    if (tenant.rows.length === 0) return { held: 0, others: 0, isOver: false };
+    // The row of the owner orders the requests of the replicas. An owner that was deleted has none, and gets no slots.
+    const found = await sql`select id from ${owners} where id = ${owner.id} for no key update`.execute(transaction);
+    if (found.rows.length === 0) return { held: 0, others: 0, isOver: false };
     const { rows } = await sql<{ others: number }>`
-      select coalesce(sum(held), 0)::bigint as others from concurrency_slots
-      where tenant_id = ${tenantId} and replica_id <> ${replicaId} and expires_at > ${databaseNow}`.execute(
+      select coalesce(sum(held), 0)::bigint as others from ${table}
+      where ${column} = ${owner.id} and replica_id <> ${replicaId} and expires_at > ${databaseNow}`.execute(
       transaction,
     );
     const others = Math.max(0, Number(rows[0]?.others ?? 0));
@@ -40,51 +60,44 @@ export async function takeSlots(
     const spare = Math.max(0, free - needed);
     const held = Math.max(used, Math.min(free, needed + (others === 0 ? spare : Math.floor(spare / 2))));
     await sql`
-      insert into concurrency_slots (tenant_id, replica_id, held, expires_at)
-      values (${tenantId}, ${replicaId}, ${held}, ${databaseNow} + ${SLOT_LEASE_MS}::bigint)
-      on conflict (tenant_id, replica_id) do update set held = excluded.held, expires_at = excluded.expires_at
+      insert into ${table} (${column}, replica_id, held, expires_at)
+      values (${owner.id}, ${replicaId}, ${held}, ${databaseNow} + ${SLOT_LEASE_MS}::bigint)
+      on conflict (${column}, replica_id) do update set held = excluded.held, expires_at = excluded.expires_at
     `.execute(transaction);
     return { held, others, isOver: held > free };
   });
 }
 
 /** Gives slots back. @param held what the replica keeps */
-export async function giveSlotsBack(db: Db, tenantId: string, replicaId: string, held: number): Promise<void> {
-  const own = { tenant_id: tenantId, replica_id: replicaId };
-  if (held === 0) {
-    await db
-      .deleteFrom("concurrency_slots")
-      .where("tenant_id", "=", own.tenant_id)
-      .where("replica_id", "=", own.replica_id)
-      .execute();
-    return;
-  }
-  await db
-    .updateTable("concurrency_slots")
-    .set({ held })
-    .where("tenant_id", "=", own.tenant_id)
-    .where("replica_id", "=", own.replica_id)
-    .where("held", ">", held)
-    .execute();
+export async function giveSlotsBack(db: Db, owner: SlotOwner, replicaId: string, held: number): Promise<void> {
+  const { table, column } = namesOf(owner.kind);
+  const own = sql`${column} = ${owner.id} and replica_id = ${replicaId}`;
+  if (held === 0) await sql`delete from ${table} where ${own}`.execute(db);
+  else await sql`update ${table} set held = ${held} where ${own} and held > ${held}`.execute(db);
 }
 
-/** Extends the leases of a replica's slots. Those whose lease has ended are removed. Returns the tenants of which it still has slots. */
-export async function renewSlots(db: Db, replicaId: string): Promise<ReadonlySet<string>> {
-  const own = db.deleteFrom("concurrency_slots").where("replica_id", "=", replicaId);
-  await own.where("expires_at", "<", databaseNow).execute();
-  const rows = await db
-    .updateTable("concurrency_slots")
-    .set({ expires_at: sql<number>`${databaseNow} + ${SLOT_LEASE_MS}::bigint` })
-    .where("replica_id", "=", replicaId)
-    .returning("tenant_id")
-    .execute();
-  return new Set(rows.map(({ tenant_id }) => tenant_id));
+/** Gives all slots of a replica back. */
+export async function giveAllSlotsBack(db: Db, replicaId: string): Promise<void> {
+  for (const kind of KINDS) await sql`delete from ${namesOf(kind).table} where replica_id = ${replicaId}`.execute(db);
+}
+
+/** Extends the leases of a replica's slots. Those whose lease has ended are removed. Returns the owners of those that it still has. */
+export async function renewSlots(db: Db, replicaId: string): Promise<readonly SlotOwner[]> {
+  const kept: SlotOwner[] = [];
+  for (const kind of KINDS) {
+    const { table, column } = namesOf(kind);
+    await sql`delete from ${table} where replica_id = ${replicaId} and expires_at < ${databaseNow}`.execute(db);
+    const { rows } = await sql<{ id: string }>`
+      update ${table} set expires_at = ${databaseNow} + ${SLOT_LEASE_MS}::bigint
+      where replica_id = ${replicaId} returning ${column} as id`.execute(db);
+    kept.push(...rows.map(({ id }) => ({ kind, id })));
+  }
+  return kept;
 }
 
 /** Removes what replicas that are gone have left. */
 export async function deleteEndedSlots(db: Db): Promise<void> {
-  await db
-    .deleteFrom("concurrency_slots")
-    .where("expires_at", "<", sql<number>`${databaseNow} - ${6 * SLOT_LEASE_MS}::bigint`)
-    .execute();
+  for (const kind of KINDS)
+    await sql`
+      delete from ${namesOf(kind).table} where expires_at < ${databaseNow} - ${6 * SLOT_LEASE_MS}::bigint`.execute(db);
 }

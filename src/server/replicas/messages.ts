@@ -18,8 +18,15 @@ export const ReplicaMessageSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("slots"), tenant: IdSchema, isFree: z.boolean() }),
   /** Calls wait in the queue that their replica has no room for. */
   z.strictObject({ type: z.literal("queue") }),
-  /** Answers a message with this request. */
-  z.strictObject({ type: z.literal("answer"), request: IdSchema, isDone: z.boolean() }),
+  /** Someone looks at the limits of a tenant or a key: each replica answers how many of its calls run and wait there. */
+  z.strictObject({ type: z.literal("count"), request: IdSchema, kind: z.enum(["tenant", "key"]), id: IdSchema }),
+  /** Answers a message with this request. The counts are those of `count`. */
+  z.strictObject({
+    type: z.literal("answer"),
+    request: IdSchema,
+    isDone: z.boolean(),
+    counts: z.strictObject({ running: z.int().min(0), waiting: z.int().min(0) }).optional(),
+  }),
 ]);
 export type ReplicaMessage = z.infer<typeof ReplicaMessageSchema>;
 

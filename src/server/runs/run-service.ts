@@ -26,6 +26,7 @@ import { toNewRow } from "../calls/new-call.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { RunsTable } from "../database/schema.ts";
 import { createId } from "../ids.ts";
+import type { CallerLimits } from "../quotas/caller-limits.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";
 import {
   deleteRequest,
@@ -81,6 +82,7 @@ export interface RunServiceDependencies {
   readonly tools: TenantTools;
   readonly calls: CallService;
   readonly slots: ClusterSlots;
+  readonly callerLimits: CallerLimits;
   /** Runs code of the tenant in the context: the tool `run_code` of its code mode. */
   readonly executeCode: (call: ToolCall, context: CallContext) => Promise<ToolResult>;
   readonly onError: (error: unknown) => void;
@@ -263,17 +265,19 @@ export class RunService implements AsyncDisposable {
     return tenant;
   }
 
-  /** Runs an attempt within the tenant's limit of concurrent calls. */
+  /** Runs an attempt within the limits of concurrent calls of the tenant and of the key that has started the run. */
   async #execute(
     call: ToolCall,
     context: CallContext = {},
     run: (call: ToolCall, context: CallContext) => Promise<ToolResult>,
   ): Promise<ToolResult> {
-    const { slots, onError } = this.#dependencies;
+    const { database, slots, onError } = this.#dependencies;
     const tenant = await this.#tenantOf(context.tenantId ?? "");
     let slot: ClusterSlot;
     try {
-      slot = await slots.acquire(tenant, call.id, context.signal);
+      // The id of an attempt is that of its run and a number.
+      const request = await findRequest(database.db, { tenantId: tenant.id, id: call.id.split(".")[0] ?? "" });
+      slot = await slots.acquire(tenant, call.id, context.signal, request?.key_id);
     } catch (thrown) {
       return toFailedResult({ id: call.id, tool_name: call.toolName }, thrown, onError);
     }
@@ -286,7 +290,7 @@ export class RunService implements AsyncDisposable {
 
   /** Registers the version of a run, or the tools that code can call, and follows the calls that it makes. */
   async #prepare(run: RunRecord): Promise<RunContext> {
-    const { tools, calls, database } = this.#dependencies;
+    const { tools, calls, database, callerLimits } = this.#dependencies;
     const tenant = await this.#tenantOf(run.tenantId);
     // Not a failure of the run: it continues when the tenant is active again.
     if (tenant.state !== "active") throw new Error("The tenant is suspended");
@@ -309,6 +313,7 @@ export class RunService implements AsyncDisposable {
       // The calls that an attempt makes have ids below its own.
       callId: `${run.id}.${run.fence}`,
       ...{ nestedCalls: nested.observer, onLog, logSourceLocations: true },
+      ...(await callerLimits.quotasOf(keyId)),
     };
   }
 

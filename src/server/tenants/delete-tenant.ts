@@ -78,6 +78,9 @@ export async function deleteTenant(
   await changeExclusively(database, async (transaction) => {
     // Locks its row first, as everything does that concerns a tenant and its rows.
     await updateTenant(transaction, tenantId, { state: "deleting" });
+    // A key has its counters under its own id, and its slots go with its row.
+    const keys = transaction.selectFrom("api_keys").select("id").where("tenant_id", "=", tenantId);
+    await transaction.deleteFrom("quota_counters").where("tenant_id", "in", keys).execute();
     for (const table of TENANT_TABLES) {
       const { numDeletedRows } = await transaction
         .deleteFrom(table)
@@ -91,6 +94,6 @@ export async function deleteTenant(
     await appendAudit(transaction, { ...event, details: { rows, erased } });
   });
   authenticator.clear();
-  await eraseDeleted(database, [...TENANT_TABLES, "tenants", "audit"], { vacuumFull });
+  await eraseDeleted(database, [...TENANT_TABLES, "key_slots", "tenants", "audit"], { vacuumFull });
   return { tenantId, rows, values, artifacts, areFilesRewritten: database.kind === "sqlite" || vacuumFull };
 }

@@ -14,6 +14,7 @@ import type { CallService } from "../calls/call-service.ts";
 import type { ClusterSlot, ClusterSlots } from "../calls/cluster-slots.ts";
 import type { Db } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
+import type { CallerLimits } from "../quotas/caller-limits.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import { findLiveVersion, SourceModeSchema } from "./deployment.ts";
 import { compareRequests } from "./requested-access.ts";
@@ -42,6 +43,7 @@ export interface DraftDependencies {
   readonly limits: PartialLimits;
   readonly calls: Pick<CallService, "nestedCallsOf">;
   readonly slots: Pick<ClusterSlots, "acquire">;
+  readonly callerLimits: Pick<CallerLimits, "quotasOf">;
 }
 
 export interface DraftCaller {
@@ -77,7 +79,7 @@ function checkApproval({ policy }: TenantRecord, tool: string | undefined, defin
  *   tenant has no free slot
  */
 export async function runDraft(
-  { glovebox, db, calls, limits, slots }: DraftDependencies,
+  { glovebox, db, calls, limits, slots, callerLimits }: DraftDependencies,
   tenant: TenantRecord,
   { source, mode, language = mode === "script" ? "javascript" : "typescript", tool, input = {}, timeoutMs }: Draft,
   { mayApprove, mayApproveCalls, keyId, signal }: DraftCaller,
@@ -112,7 +114,7 @@ export async function runDraft(
   const id = createId("call");
   let slot: ClusterSlot | undefined;
   try {
-    slot = await slots.acquire(tenant, id, signal);
+    slot = await slots.acquire(tenant, id, signal, keyId);
     return await glovebox.execute(
       { id, toolName: name, arguments: input },
       {
@@ -123,6 +125,7 @@ export async function runDraft(
           logSourceLocations: true,
           onLog: (entry) => nested.log(entry),
           nestedCalls: nested.observer,
+          ...(await callerLimits.quotasOf(keyId)),
         },
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
       },

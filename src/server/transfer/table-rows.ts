@@ -11,6 +11,7 @@ type OmittedTable =
   | "used_sign_ins"
   | "session_homes"
   | "concurrency_slots"
+  | "key_slots"
   | "replicas"
   | "replica_messages"
   | "live_logs";

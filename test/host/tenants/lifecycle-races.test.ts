@@ -169,7 +169,8 @@ describe("a quota store that takes its time", () => {
     const { quotas } = glovebox.router.tenantStates;
     const plan = glovebox.router.tenants.default.quota;
     if (plan === undefined) throw new Error("Expected quotas");
-    quotas.charge("acme", plan, { cpuMs: 0, egressBytesIn: 5_000, egressBytesOut: 0 });
+    const accounts = [{ id: "acme", kind: "tenant", plan } as const];
+    quotas.charge(accounts, { cpuMs: 0, egressBytesIn: 5_000, egressBytesOut: 0 });
     await pause(0);
     const calls = Array.from({ length: 4 }, () => glovebox.execute({ id: "c", toolName: "none" }, ACME));
     await paying.reached;

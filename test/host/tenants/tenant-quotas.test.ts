@@ -296,3 +296,56 @@ test.for([
     expect(() => new ToolRouter(options as never)).toThrow(path);
   }
 });
+
+describe("quotas of a caller", () => {
+  const callerQuotas = { id: "key-1", quotas: { calls: { month: 2 } } } as const;
+  const call = (glovebox: Glovebox, more: object, toolName = "add"): Promise<ToolResult> =>
+    glovebox.execute({ id: "c", toolName, arguments: {} }, { ...ACME, ...more });
+
+  test("apply in addition to those of the tenant, and a denied call is charged to neither", async () => {
+    const glovebox = await gloveboxOf({ tenants: { acme: { quotas: { calls: { month: 4 } } } } });
+    const results = [];
+    for (let count = 0; count < 3; count += 1) results.push(await call(glovebox, { callerQuotas }));
+    expect(codes(results)).toEqual(["ok", "ok", "QUOTA_EXCEEDED"]);
+    const { message, details } = errorOf(results[2] as ToolResult);
+    expect(message).toContain('The caller "key-1" has used its 2 calls of this month (quotas.calls.month)');
+    expect(details).toMatchObject({ reason: "quota_used_up", quota: "calls", limit: 2, callerId: "key-1" });
+    // Another caller of the tenant has what is left of the tenant's quota.
+    const other = { callerQuotas: { ...callerQuotas, id: "key-2" } };
+    expect(codes([await call(glovebox, other), await add(glovebox), await call(glovebox, other)])).toEqual([
+      "ok",
+      "ok",
+      "QUOTA_EXCEEDED",
+    ]);
+    expect(errorOf(await call(glovebox, other)).details).not.toHaveProperty("callerId");
+  });
+
+  test("count nested calls and charge what they used", async () => {
+    const glovebox = await gloveboxOf({});
+    const source = `export default async (_, ctx) => {
+      try { await ctx.tools.add({}); await ctx.tools.add({}); } catch (error) { return error.message; }
+    }`;
+    await glovebox.addTool({ name: "outer", source }, { ...ACME, grant: ["tools"] });
+    const result = await call(glovebox, { callerQuotas }, "outer");
+    expect(result.success && result.output).toContain("quotas.calls.month");
+    await glovebox.addTool(
+      { name: "busy", source: "export default () => { for (let n = 0; n < 1e8; n += 1); }" },
+      ACME,
+    );
+    const ofCpu = { callerQuotas: { id: "cpu", quotas: { cpuMs: { month: 5 } } } };
+    expect(codeOf(await call(glovebox, ofCpu, "busy"))).toBe("ok");
+    expect(errorOf(await call(glovebox, ofCpu)).details).toMatchObject({ quota: "cpuMs", callerId: "cpu" });
+  });
+
+  test.for([
+    [null, "context.callerQuotas"],
+    [{ id: "", quotas: {} }, "context.callerQuotas.id"],
+    [{ id: "a", quotas: { calls: { week: 1 } } }, "context.callerQuotas.quotas.calls.week"],
+    [{ id: "a", quota: {} }, "context.callerQuotas.quota"],
+    [{ id: "a" }, "context.callerQuotas.quotas"],
+  ] as const)("reject %o", async ([given, path]) => {
+    const glovebox = await gloveboxOf({});
+    const { code, message } = errorOf(await call(glovebox, { callerQuotas: given }));
+    expect([code, message]).toEqual(["PARAM_INVALID", expect.stringContaining(path)]);
+  });
+});

@@ -1,11 +1,11 @@
-// Enforces rate limits and period quotas: checks them before a call is admitted, and charges its usage when it has ended. Fails closed: if the
+// Enforces rate limits and period quotas of tenants and callers: checks them before a call is admitted, and charges its usage when it has ended. Fails closed: if the
 // store does not answer, the call is denied.
 
 import { type ErrorDetails, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
-import type { ToolUsage } from "../../contract/tool-call.ts";
+import type { CallContext, ToolUsage } from "../../contract/tool-call.ts";
 import { type CallbackOutcome, isThenable, notifySafely, runCallback } from "../../util/host-callback.ts";
 import { clockOf } from "../../util/store-clock.ts";
-import { type PeriodQuota, type QuotaPlan, type QuotaResource, windowAt } from "./quota-options.ts";
+import { type PeriodQuota, type QuotaPlan, type QuotaResource, toQuotaPlan, windowAt } from "./quota-options.ts";
 import { type QuotaCharge, type QuotaStore, readOutcome, type WindowCharge } from "./quota-store.ts";
 
 /** Timeout of the store in ms. A working store answers within a few ms. */
@@ -21,6 +21,29 @@ export interface TenantQuotasDependencies {
   readonly now?: (() => number) | undefined;
 }
 
+/** Whose quotas a call is charged to: its tenant's, or its caller's. */
+export interface QuotaAccount {
+  /** Id under which the store has the counters. */
+  readonly id: string;
+  readonly kind: "tenant" | "caller";
+  readonly plan: QuotaPlan;
+}
+
+/**
+ * Returns the accounts that a call is charged to. Undefined if neither its tenant nor its caller has quotas, which costs a call nothing.
+ */
+export function accountsOf(
+  { tenantId, callerQuotas }: Pick<CallContext, "callerQuotas"> & { readonly tenantId: string },
+  { quota }: { readonly quota: QuotaPlan | undefined },
+): readonly QuotaAccount[] | undefined {
+  const ofCaller = callerQuotas && toQuotaPlan({}, callerQuotas);
+  if (quota === undefined && ofCaller === undefined) return undefined;
+  return [
+    ...(quota === undefined ? [] : [{ id: tenantId, kind: "tenant", plan: quota } as const]),
+    ...(ofCaller === undefined ? [] : [{ id: callerQuotas?.id ?? "", kind: "caller", plan: ofCaller } as const]),
+  ];
+}
+
 type Used = Pick<ToolUsage, "cpuMs" | "egressBytesIn" | "egressBytesOut">;
 
 const UNITS = { calls: "calls", cpuMs: "ms of CPU time", egressBytes: "bytes of egress" } as const;
@@ -29,9 +52,9 @@ export class TenantQuotas {
   readonly #store: QuotaStore;
   readonly #onError: TenantQuotasDependencies["onError"];
   readonly #now: () => number;
-  /** Pending charges by tenant. The tenant's next call waits for them. */
+  /** Pending charges by account. The next call that is charged to it waits for them. */
   readonly #pending = new Map<string, Set<Promise<void>>>();
-  /** Failed charges by tenant and name. They are repeated before the tenant's next call, which is denied if they fail again. */
+  /** Failed charges by account and name. They are repeated before its next call, which is denied if they fail again. */
   readonly #unpaid = new Map<string, Map<string, WindowCharge>>();
 
   constructor({ store, onError, now = clockOf(store) }: TenantQuotasDependencies) {
@@ -41,79 +64,87 @@ export class TenantQuotas {
   }
 
   /**
-   * Counts a call of a tenant. Synchronous if the store is.
+   * Counts a call on all accounts, or on none. Synchronous if the store is.
    * @throws {ToolError} QUOTA_EXCEEDED with `retryAfterMs`; TOOL_UNAVAILABLE if the store failed; CANCELLED. If the store is asynchronous, rejects with them
    */
-  admit(tenantId: string, plan: QuotaPlan, signal?: AbortSignal): void | Promise<void> {
-    if (this.#pending.has(tenantId) || this.#unpaid.has(tenantId))
-      return this.#admitAfterCharges(tenantId, plan, signal);
-    return this.#consume(tenantId, plan, signal);
+  admit(accounts: readonly QuotaAccount[], signal?: AbortSignal): void | Promise<void> {
+    for (const { id } of accounts)
+      if (this.#pending.has(id) || this.#unpaid.has(id)) return this.#admitAfterCharges(accounts, signal);
+    return this.#consume(accounts, signal);
   }
 
-  async #admitAfterCharges(tenantId: string, plan: QuotaPlan, signal: AbortSignal | undefined): Promise<void> {
+  async #admitAfterCharges(accounts: readonly QuotaAccount[], signal: AbortSignal | undefined): Promise<void> {
     // Another call may start a charge meanwhile: no call is admitted before the store has all charges.
-    while (this.#pending.has(tenantId)) await Promise.all(this.#pending.get(tenantId) ?? []);
-    const unpaid = [...(this.#unpaid.get(tenantId)?.values() ?? [])].filter(({ endsAt }) => endsAt > this.#now());
-    this.#unpaid.delete(tenantId);
-    if (unpaid.length > 0) {
-      const failure = await this.#payTracked(tenantId, unpaid);
+    for (;;) {
+      const pending = accounts.flatMap(({ id }) => [...(this.#pending.get(id) ?? [])]);
+      if (pending.length === 0) break;
+      await Promise.all(pending);
+    }
+    for (const { id } of accounts) {
+      const unpaid = [...(this.#unpaid.get(id)?.values() ?? [])].filter(({ endsAt }) => endsAt > this.#now());
+      this.#unpaid.delete(id);
+      const failure = unpaid.length === 0 ? undefined : await this.#payTracked(id, unpaid);
       if (failure !== undefined) throw failure;
     }
-    await this.#consume(tenantId, plan, signal);
+    await this.#consume(accounts, signal);
   }
 
-  #consume(tenantId: string, { rate, quotas }: QuotaPlan, signal: AbortSignal | undefined): void | Promise<void> {
+  #consume(accounts: readonly QuotaAccount[], signal: AbortSignal | undefined): void | Promise<void> {
     const now = this.#now();
     const charges: QuotaCharge[] = [];
-    if (rate !== undefined) {
-      const refillMs = (rate.per === "second" ? 1_000 : 60_000) / rate.calls;
-      charges.push({ kind: "rate", tenantId, name: `calls:${rate.per}`, capacity: rate.burst, refillMs });
-    }
-    for (const quota of quotas) {
-      const amount = quota.resource === "calls" ? 1 : 0;
-      charges.push({ ...toWindow(tenantId, quota, amount, now), limit: quota.limit });
+    /** Returns the error of the charge with the same index. */
+    const errors: ((retryAfterMs: number) => ToolError)[] = [];
+    for (const account of accounts) {
+      const { id, plan } = account;
+      const { rate } = plan;
+      if (rate !== undefined) {
+        const refillMs = (rate.per === "second" ? 1_000 : 60_000) / rate.calls;
+        charges.push({ kind: "rate", tenantId: id, name: `calls:${rate.per}`, capacity: rate.burst, refillMs });
+        errors.push((retryAfterMs) => rateError(account, rate, retryAfterMs));
+      }
+      for (const quota of plan.quotas) {
+        const amount = quota.resource === "calls" ? 1 : 0;
+        charges.push({ ...toWindow(id, quota, amount, now), limit: quota.limit });
+        errors.push((retryAfterMs) => quotaError(account, quota, retryAfterMs));
+      }
     }
     const check = (outcome: CallbackOutcome): void => {
       if ("failed" in outcome && outcome.failed === "aborted") {
         throw new ToolError("CANCELLED", "The call was cancelled by its caller");
       }
       const denied = readDenial(outcome, charges.length);
-      if (denied === undefined) return;
-      const offset = rate === undefined ? 0 : 1;
-      const quota = quotas[denied.denied - offset];
-      throw quota === undefined ? rateError(rate, denied.retryAfterMs) : quotaError(quota, denied.retryAfterMs);
+      const error = denied && errors[denied.denied]?.(denied.retryAfterMs);
+      if (error !== undefined) throw error;
     };
     const asked = runCallback(() => this.#store.consume(charges), { timeoutMs: STORE_TIMEOUT_MS, signal });
     return isThenable(asked) ? asked.then(check) : check(asked);
   }
 
-  /** Charges what an ended call of a tenant used. Never throws: a failed charge is repeated before the tenant's next call. */
-  charge(tenantId: string, { quotas }: QuotaPlan, { cpuMs, egressBytesIn, egressBytesOut }: Used): void {
+  /** Charges what an ended call used. Never throws: a failed charge is repeated before the account's next call. */
+  charge(accounts: readonly QuotaAccount[], { cpuMs, egressBytesIn, egressBytesOut }: Used): void {
     const used: { readonly [Resource in QuotaResource]: number } = {
       calls: 0,
       cpuMs: Math.ceil(cpuMs),
       egressBytes: egressBytesIn + egressBytesOut,
     };
     const now = this.#now();
-    const charges = quotas
-      .filter(({ resource }) => used[resource] > 0)
-      .map((quota): WindowCharge => ({ ...toWindow(tenantId, quota, used[quota.resource], now), limit: undefined }));
-    if (charges.length === 0) return;
-    void this.#payTracked(tenantId, charges);
+    for (const { id, plan } of accounts) {
+      const charges = plan.quotas
+        .filter(({ resource }) => used[resource] > 0)
+        .map((quota): WindowCharge => ({ ...toWindow(id, quota, used[quota.resource], now), limit: undefined }));
+      if (charges.length > 0) void this.#payTracked(id, charges);
+    }
   }
 
-  /** Makes charges; the tenant's next calls wait for them. */
-  #payTracked(
-    tenantId: string,
-    charges: readonly WindowCharge[],
-  ): ToolError | undefined | Promise<ToolError | undefined> {
+  /** Makes charges; the account's next calls wait for them. */
+  #payTracked(id: string, charges: readonly WindowCharge[]): ToolError | undefined | Promise<ToolError | undefined> {
     const paying = this.#pay(charges);
     if (!(paying instanceof Promise)) return paying;
-    const pending = this.#pending.get(tenantId) ?? new Set();
-    this.#pending.set(tenantId, pending);
+    const pending = this.#pending.get(id) ?? new Set();
+    this.#pending.set(id, pending);
     const paid = paying.then(() => {
       pending.delete(paid);
-      if (pending.size === 0 && this.#pending.get(tenantId) === pending) this.#pending.delete(tenantId);
+      if (pending.size === 0 && this.#pending.get(id) === pending) this.#pending.delete(id);
     });
     pending.add(paid);
     return paying;
@@ -201,15 +232,22 @@ function after(retryAfterMs: number): string {
   return `try again in ${Math.ceil(retryAfterMs / ms)} ${unit}`;
 }
 
-function rateError(rate: QuotaPlan["rate"], retryAfterMs: number): ToolError {
-  const { calls = 0, per = "second", burst = 0 } = rate ?? {};
-  const message = `This tenant may make ${calls} calls per ${per}, ${burst} at once (rateLimit); ${after(retryAfterMs)}`;
+/** Names the account in messages. A caller is named by its id, because a tenant has several. */
+const nameOf = ({ kind, id }: QuotaAccount): string =>
+  kind === "tenant" ? "This tenant" : `The caller ${JSON.stringify(id)}`;
+const callerOf = ({ kind, id }: QuotaAccount): ErrorDetails => (kind === "tenant" ? {} : { callerId: id });
+
+function rateError(account: QuotaAccount, rate: NonNullable<QuotaPlan["rate"]>, retryAfterMs: number): ToolError {
+  const { calls, per, burst } = rate;
+  const message = `${nameOf(account)} may make ${calls} calls per ${per}, ${burst} at once (rateLimit); ${after(retryAfterMs)}`;
   const details: ErrorDetails = { reason: "rate_limited", quota: "calls", limit: calls, period: per, retryAfterMs };
   return new ToolError("QUOTA_EXCEEDED", message, { details });
 }
 
-function quotaError({ resource, period, limit }: PeriodQuota, retryAfterMs: number): ToolError {
-  const what = `This tenant has used its ${limit} ${UNITS[resource]} of this ${period}`;
+function quotaError(account: QuotaAccount, { resource, period, limit }: PeriodQuota, retryAfterMs: number): ToolError {
+  const what = `${nameOf(account)} has used its ${limit} ${UNITS[resource]} of this ${period}`;
   const details: ErrorDetails = { reason: "quota_used_up", quota: resource, limit, period, retryAfterMs };
-  return new ToolError("QUOTA_EXCEEDED", `${what} (quotas.${resource}.${period}); ${after(retryAfterMs)}`, { details });
+  return new ToolError("QUOTA_EXCEEDED", `${what} (quotas.${resource}.${period}); ${after(retryAfterMs)}`, {
+    details: { ...details, ...callerOf(account) },
+  });
 }

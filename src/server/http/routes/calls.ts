@@ -2,9 +2,9 @@
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { streamSSE } from "hono/streaming";
-import { toHttpStatus, toRetryAfterSeconds } from "../../../host/index.ts";
+import { ToolError, toHttpStatus, toRetryAfterSeconds } from "../../../host/index.ts";
 import type { CallCaller, CallRequest } from "../../calls/call-request.ts";
-import { quotaStatuses, toRateLimitHeaders } from "../../quotas/quota-status.ts";
+import { toRateLimitHeaders } from "../../quotas/quota-status.ts";
 import type { CallRow } from "../../records/calls.ts";
 import { checkStoredBytes } from "../../records/stored-bytes.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
@@ -36,14 +36,27 @@ function showApproval(c: Context<AppEnv>, { state, approval_id }: CallRow): void
 }
 
 export function addCallRoutes(app: App, dependencies: ServerDependencies): void {
-  /** Adds what is left of the tenant's limits to what is left of the key's. A tenant without limits costs no query. */
+  const callerOf = (c: Context<AppEnv>): CallCaller => ({ tenant: c.get("tenant"), keyId: c.get("principal").keyId });
+  /** Returns headers that say what is left of the limits of the key and the tenant. */
+  const rateHeadersOf = async (c: Context<AppEnv>): Promise<{ readonly [name: string]: string }> => {
+    const { ofTenant, ofKey } = await dependencies.quotaChecks.read(callerOf(c));
+    const rate = c.get("keyRate");
+    // The tenant's have the same names.
+    const ofCaller = ofKey.map((status) => ({ ...status, name: `key:${status.name}` }));
+    return toRateLimitHeaders([...(rate === undefined ? [] : [rate]), ...ofCaller, ...ofTenant]);
+  };
   const addRateHeaders = async (c: Context<AppEnv>): Promise<void> => {
-    const { id, policy } = c.get("tenant");
-    if (policy.rateLimit === undefined && policy.quotas === undefined) return;
-    const ofTenant = quotaStatuses(policy, await dependencies.quotas.read(id), dependencies.database.clock.now());
-    const ofKey = c.get("keyRate");
-    const statuses = ofKey === undefined ? ofTenant : [ofKey, ...ofTenant];
-    for (const [name, value] of Object.entries(toRateLimitHeaders(statuses))) c.header(name, value);
+    for (const [name, value] of Object.entries(await rateHeadersOf(c))) c.header(name, value);
+  };
+  /** Adds the headers to the error of a request that a limit rejects, too. */
+  const withRateHeaders = async <Value>(c: Context<AppEnv>, run: () => Promise<Value>): Promise<Value> => {
+    try {
+      return await run();
+    } catch (thrown) {
+      if (Error.isError(thrown) && thrown instanceof ToolError && thrown.code === "QUOTA_EXCEEDED")
+        c.set("rateHeaders", await rateHeadersOf(c));
+      throw thrown;
+    }
   };
 
   addRoute(
@@ -81,9 +94,10 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
         idempotencyKey,
         approvedBy,
       };
-      const caller: CallCaller = { tenant: c.get("tenant"), keyId: c.get("principal").keyId, signal: c.req.raw.signal };
+      const caller: CallCaller = { ...callerOf(c), signal: c.req.raw.signal };
       if (isAsync(c)) {
-        const row = await dependencies.calls.enqueue(request, { tenant: caller.tenant, keyId: caller.keyId });
+        const row = await withRateHeaders(c, () => dependencies.calls.enqueue(request, callerOf(c)));
+        await addRateHeaders(c);
         c.header("location", `/v1/tenants/${caller.tenant.id}/calls/${row.id}`);
         c.header("preference-applied", "respond-async");
         showApproval(c, row);
@@ -102,7 +116,7 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
           }
         });
       }
-      const row = await dependencies.calls.run(request, caller);
+      const row = await withRateHeaders(c, () => dependencies.calls.run(request, caller));
       if (row.ended_at === null) {
         // It waits for an approval, and runs later.
         c.header("location", `/v1/tenants/${caller.tenant.id}/calls/${row.id}`);
@@ -140,7 +154,7 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
       const keys = body.calls.flatMap(({ idempotencyKey }) => (idempotencyKey === undefined ? [] : [idempotencyKey]));
       if (new Set(keys).size !== keys.length)
         throw new RequestError("INVALID", "calls: Expected a different idempotencyKey for each call");
-      const caller: CallCaller = { tenant: c.get("tenant"), keyId: c.get("principal").keyId, signal: c.req.raw.signal };
+      const caller: CallCaller = { ...callerOf(c), signal: c.req.raw.signal };
       const isLater = isAsync(c);
       if (isLater) {
         // All or none: a client that repeats a rejected request must not repeat calls without a key that were queued before a quota was used up.
@@ -149,7 +163,7 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
         );
         const bytes = inputs.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(inputs));
         await checkStoredBytes(dependencies.database.db, caller.tenant.id, { what: "The inputs of the calls", bytes });
-        if (inputs.length > 0) await dependencies.calls.checkQueue(caller.tenant, inputs.length);
+        if (inputs.length > 0) await withRateHeaders(c, () => dependencies.calls.checkQueue(caller, inputs.length));
       }
       // Before any of them begins.
       const requests = body.calls.map(

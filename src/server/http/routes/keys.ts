@@ -4,25 +4,39 @@ import type { Context } from "hono";
 import { createApiKey } from "../../auth/api-key.ts";
 import { PLATFORM_SCOPES, type Scope } from "../../auth/scopes.ts";
 import { createId } from "../../ids.ts";
+import { quotaStatuses, rateStatus } from "../../quotas/quota-status.ts";
 import {
   type ApiKeyRecord,
   findKeyById,
   insertKey,
+  type KeyCallLimits,
   type KeyRateLimit,
   listKeys,
   makeRoomForKey,
   revokeKey,
 } from "../../records/api-keys.ts";
 import { appendAudit } from "../../records/audit.ts";
+import { countQueued } from "../../records/call-claims.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { CreatedKeySchema, IdSchema, KeySchema, NewKeySchema, OkSchema, PageQuerySchema, pageOf } from "../schemas.ts";
+import {
+  CreatedKeySchema,
+  IdSchema,
+  KeySchema,
+  KeyWithUseSchema,
+  NewKeySchema,
+  OkSchema,
+  PageQuerySchema,
+  pageOf,
+} from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 /** Most keys of a tenant, and of the platform. */
 const MAX_KEYS = 1_000;
+/** Most queued calls of a key without a limit that are counted. */
+const MAX_COUNTED = 1_000_000;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const KEPT =
@@ -74,24 +88,75 @@ function rateLimitOf(given: KeyRateLimit | undefined, own: KeyRateLimit | null):
   throw new RequestError("FORBIDDEN", message, { details: { rateLimit: own } });
 }
 
+/** The members of a key's limits as the API has them, each with its path. */
+const LIMIT_PATHS: readonly (readonly string[])[] = [
+  ["limits", "maxConcurrentCalls"],
+  ["limits", "maxQueuedCalls"],
+  ["maxAsyncCalls"],
+  ...["calls", "cpuMs", "egressBytes"].flatMap((resource) =>
+    ["minute", "hour", "day", "month"].map((period) => ["quotas", resource, period]),
+  ),
+];
+const readPath = (value: unknown, path: readonly string[]): number | undefined =>
+  path.reduce<unknown>((at, name) => (at as { readonly [name: string]: unknown } | undefined)?.[name], value) as
+    | number
+    | undefined;
+
+/**
+ * Returns the limits of the calls of a new key: those of its creator, or lower ones. What the creator has and the request leaves out, the key has
+ * too.
+ * @throws {RequestError} FORBIDDEN for a higher one
+ */
+function callLimitsOf(given: KeyCallLimits, own: KeyCallLimits): KeyCallLimits {
+  for (const path of LIMIT_PATHS) {
+    const [asked, most] = [readPath(given, path), readPath(own, path)];
+    if (asked === undefined || most === undefined || asked <= most) continue;
+    const name = path.join(".");
+    throw new RequestError("FORBIDDEN", `${name}: Expected at most that of this key, ${most}`, {
+      details: { limit: name, allowed: most },
+    });
+  }
+  return mergeLimits(own, given) as KeyCallLimits;
+}
+
+function mergeLimits(own: object, given: object): object {
+  const merged: { [name: string]: unknown } = { ...own };
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined) continue;
+    const before = merged[name];
+    merged[name] =
+      typeof value === "object" && typeof before === "object" ? mergeLimits(before as object, value) : value;
+  }
+  return merged;
+}
+
+/** Returns a key as the API shows it. */
+const showKey = ({ callLimits, ...key }: ApiKeyRecord) => ({
+  ...key,
+  limits: callLimits.limits ?? null,
+  quotas: callLimits.quotas ?? null,
+  maxAsyncCalls: callLimits.maxAsyncCalls ?? null,
+});
+
 export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
   const { database, authenticator } = dependencies;
   const list = async (tenantId: string | null, { limit, cursor }: z.infer<typeof PageQuerySchema>): Promise<object> => {
     const keys = await listKeys(database.db, tenantId, { after: cursor, limit: limit + 1 });
-    const items = keys.slice(0, limit);
+    const items = keys.slice(0, limit).map(showKey);
     return { items, next: keys.length > limit ? (items.at(-1)?.id ?? null) : null };
   };
 
   const create = async (
     c: Context<AppEnv>,
     tenantId: string | null,
-    { name, scopes, rateLimit: limit, ...lifetime }: z.infer<typeof NewKeySchema>,
-  ): Promise<ApiKeyRecord & { readonly key: string }> => {
+    { name, scopes, rateLimit: limit, limits, quotas, maxAsyncCalls, ...lifetime }: z.infer<typeof NewKeySchema>,
+  ): Promise<ReturnType<typeof showKey> & { readonly key: string }> => {
     const own = c.get("principal");
     checkScopes(scopes, own.scopes, tenantId);
     const rateLimit = rateLimitOf(limit, own.rateLimit);
     // Of the key itself: a session or token that ends earlier does not shorten what a person creates with it.
     const creator = await findKeyById(database.db, own.keyId);
+    const callLimits = callLimitsOf({ limits, quotas, maxAsyncCalls }, creator?.callLimits ?? {});
     const expiresAt = expiryOf(lifetime, { own: creator?.expiresAt ?? null, now: database.clock.now() });
     const { key, hash, prefix } = createApiKey();
     const stored = await changeExclusively(database, async (transaction) => {
@@ -108,6 +173,7 @@ export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
         scopes,
         expiresAt,
         rateLimit,
+        callLimits,
         hash,
       });
       await appendAudit(transaction, {
@@ -115,11 +181,36 @@ export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
         tenantId,
         action: "key.created",
         target: row.id,
-        details: { name, scopes, expiresAt, rateLimit },
+        details: { name, scopes, expiresAt, rateLimit, ...callLimits },
       });
       return row;
     });
-    return { ...stored, key };
+    return { ...showKey(stored), key };
+  };
+  /** Returns a key with what it uses of its limits now. */
+  const find = async (tenantId: string | null, id: string): Promise<object> => {
+    const key = await findKeyById(database.db, id);
+    if (key === undefined || key.tenantId !== tenantId) throw notFound("key", id);
+    await dependencies.calls.flush();
+    const { limits, maxAsyncCalls = null } = key.callLimits;
+    const counters = await dependencies.quotas.read(id);
+    const rate = key.rateLimit && rateStatus(key.rateLimit, counters.get("requests"), dependencies.quotas.now());
+    const { running, waiting } = await dependencies.runningCounts.of({ kind: "key", id });
+    return {
+      ...showKey(key),
+      use: {
+        quotas: [
+          ...(rate === null ? [] : [rate]),
+          ...quotaStatuses({ quotas: key.callLimits.quotas }, counters, dependencies.quotas.now()),
+        ],
+        concurrency: { limit: limits?.maxConcurrentCalls ?? null, used: running },
+        waiting: { limit: limits?.maxQueuedCalls ?? null, used: waiting },
+        queue: {
+          limit: maxAsyncCalls,
+          used: await countQueued(database.db, { keyId: id }, maxAsyncCalls ?? MAX_COUNTED),
+        },
+      },
+    };
   };
   const revoke = async (c: Context<AppEnv>, tenantId: string | null, id: string): Promise<void> => {
     const isRevoked = await changeExclusively(database, async (transaction) => {
@@ -164,6 +255,17 @@ export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
   addRoute(
     app,
     dependencies,
+    "GET /v1/keys/{key}",
+    {
+      summary: "Returns a key of the platform, with what it uses of its limits",
+      params: KeyParamsSchema,
+      responses: { 200: json(KeyWithUseSchema, "The key") },
+    },
+    async (c, input) => c.json((await find(null, input.params.key)) as never, 200),
+  );
+  addRoute(
+    app,
+    dependencies,
     "DELETE /v1/keys/{key}",
     {
       summary: "Revokes a key at once",
@@ -199,6 +301,17 @@ export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
       responses: created,
     },
     async (c, input) => c.json(await create(c, c.get("tenant").id, input.body), 201),
+  );
+  addRoute(
+    app,
+    dependencies,
+    "GET /v1/tenants/{tenant}/keys/{key}",
+    {
+      summary: "Returns a key of a tenant, with what it uses of its limits",
+      params: TenantKeyParamsSchema,
+      responses: { 200: json(KeyWithUseSchema, "The key") },
+    },
+    async (c, input) => c.json((await find(c.get("tenant").id, input.params.key)) as never, 200),
   );
   addRoute(
     app,

@@ -96,9 +96,9 @@ export function addRecordingRoutes(app: App, dependencies: ServerDependencies): 
   const { glovebox, calls, tools, database, slots } = dependencies;
   const { db } = database;
 
-  /** Takes one of the tenant's slots for a replay. */
+  /** Takes one of the slots of the tenant, and of the key, for a replay. */
   const admit = async (c: Context<AppEnv>): Promise<Disposable> => {
-    const slot = await slots.acquire(c.get("tenant"), createId("call"), c.req.raw.signal);
+    const slot = await slots.acquire(c.get("tenant"), createId("call"), c.req.raw.signal, c.get("principal").keyId);
     return { [Symbol.dispose]: () => slot.release() };
   };
 

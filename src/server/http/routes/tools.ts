@@ -167,8 +167,8 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
       const { scopes } = c.get("principal");
       const tenant = c.get("tenant");
       if (tenant.state !== "active") throw new RequestError("FORBIDDEN", "The tenant is suspended");
-      const { glovebox, calls, limits, slots } = dependencies;
-      const result = await runDraft({ glovebox, db, calls, limits, slots }, tenant, body, {
+      const { glovebox, calls, limits, slots, callerLimits } = dependencies;
+      const result = await runDraft({ glovebox, db, calls, limits, slots, callerLimits }, tenant, body, {
         keyId: c.get("principal").keyId,
         ...{ mayApprove: scopes.has("tools:approve"), mayApproveCalls: scopes.has("calls:approve") },
         signal: c.req.raw.signal,

@@ -1,7 +1,9 @@
 // Routes of usage: what a tenant's tools used by hour, as JSON or CSV, and what is left of its limits.
 import { z } from "@hono/zod-openapi";
 import { quotaStatuses } from "../../quotas/quota-status.ts";
+import { countQueued } from "../../records/call-claims.ts";
 import { readStoredBytes } from "../../records/stored-bytes.ts";
+import { maxAsyncCallsOf } from "../../records/tenant-policy.ts";
 import { listToolNames } from "../../records/tool-versions.ts";
 import { readUsage, type UsageRecord } from "../../records/usage.ts";
 import type { App, ServerDependencies } from "../context.ts";
@@ -95,10 +97,15 @@ export function addUsageRoutes(app: App, dependencies: ServerDependencies): void
       const { id, policy } = c.get("tenant");
       await dependencies.calls.flush();
       const { used = 0 } = (await readStoredBytes(db, [id])).get(id) ?? {};
+      const { running, waiting } = await dependencies.runningCounts.of({ kind: "tenant", id });
+      const maxAsyncCalls = maxAsyncCallsOf(policy);
       const tools = await listToolNames(db, id, { limit: policy.maxTools + 1 });
       return c.json(
         {
           quotas: [...quotaStatuses(policy, await dependencies.quotas.read(id), dependencies.database.clock.now())],
+          concurrency: { limit: dependencies.slots.limitOf(policy, "maxConcurrentCalls"), used: running },
+          waiting: { limit: dependencies.slots.limitOf(policy, "maxQueuedCalls"), used: waiting },
+          queue: { limit: maxAsyncCalls, used: await countQueued(db, id, maxAsyncCalls) },
           tools: { limit: policy.maxTools, used: tools.length },
           storedBytes: { limit: policy.maxStoredBytes, used },
         },
