@@ -40,7 +40,7 @@ Usage
   glovebox replay ID [--version N] [--input JSON] [--inspect-brk]      run a recorded call again on this machine, offline
   glovebox rehearse NAME --version N [--since 7d] [--sample 500]       try a version with recorded calls, and report differences
   glovebox secrets list | set NAME --allow-host HOST | delete NAME     manage the secrets of a tenant
-  glovebox approvals [list | approve ID | deny ID] [--reason TEXT]     decide about calls that wait for approval
+  glovebox approvals [list | approve ID | deny ID] [--reason TEXT]     decide about calls and versions (TOOL@VERSION) that wait for approval
   glovebox runs [list | show ID | start NAME | cancel ID]              list, show, start and cancel durable runs
   glovebox runs approve | deny ID WAIT, answer ID WAIT, event ID NAME  give a run what it waits for (--input: the answer or event)
   glovebox fleet [--json]                                              show the executors, pools and replicas of the server

@@ -246,6 +246,14 @@ export class TenantClient {
   }
 
   /**
+   * Denies what a version requests, so that it never runs.
+   * @throws {ApiError} CONFLICT for a version that does not wait for approval
+   */
+  async deny(tool: string, version: number): Promise<ToolVersion> {
+    return await this.#client.request("POST", `${this.#versionPath(tool, version)}/deny`);
+  }
+
+  /**
    * Sets which versions an alias runs, and their shares.
    * @param options `rollback`: when the release goes back by itself; null for never. Default: as before
    * @throws {ApiError} CONFLICT for a version that is not approved

@@ -39,7 +39,12 @@ export {
   defineCapability,
 } from "./capabilities/capability.ts";
 export type { EgressAllow, EgressOptions, SecretOptions, Secrets } from "./capabilities/fetch/egress-policy.ts";
-export { type GuardedRequest, type GuardedResponse, sendGuardedRequest } from "./capabilities/fetch/guarded-request.ts";
+export {
+  findBlockedRange,
+  type GuardedRequest,
+  type GuardedResponse,
+  sendGuardedRequest,
+} from "./capabilities/fetch/guarded-request.ts";
 export type {
   KvDeleteOutcome,
   KvDeletion,

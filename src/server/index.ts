@@ -330,6 +330,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     ...{
       masterKey,
       deliveries,
+      webhookAddresses: config.webhookAddresses,
       installer,
       console: await readConsoleFiles(),
       embedOrigins: config.embedOrigins,

@@ -160,6 +160,7 @@ describe.for(STORES)("with %s", (kind) => {
     expect(ran.toSorted()).toEqual([claimed.id, repeatable.id].toSorted());
     const failed = await findCall(db, "acme", started.id);
     expect(failed).toMatchObject({ effects: "possible", error: expect.stringContaining("server_ended") });
+    expect(JSON.parse(failed?.error ?? "")).toMatchObject({ docs: "docs/reference/errors/SANDBOX_CRASHED.md" });
     expect(failed?.input).not.toContain("hunter2hunter2");
   });
 

@@ -246,7 +246,7 @@ describe.for(STORES)("with %s", (kind) => {
 
   test("exports everything of a tenant, and nothing of another, without secrets", async () => {
     // A delivery that has failed: its error is text, where a call's is JSON.
-    const webhook = { url: "http://127.0.0.1:9/hook", events: ["call.failed"] };
+    const webhook = { url: "http://hooks.invalid/hook", events: ["call.failed"] };
     const { id } = (await api<{ readonly id: string }>("POST", `${tenant}/webhooks`, webhook)).body;
     expect((await api("POST", `${tenant}/webhooks/${id}/test`)).status).toBe(202);
     const deliveries = `${tenant}/webhooks/${id}/deliveries`;

@@ -97,9 +97,10 @@ describe.for(STORES)("with %s", (kind) => {
     const { options } = under.store;
     await using database = await openDatabase({ url: options.database, dataDir: options.dataDir, onError() {} });
     await insertTenant(database.db, { id: "many", name: "many", policy: TenantPolicySchema.parse({}) });
+    const idOf = (index: number): string => `key_${String(index).padStart(26, "0")}`;
     const row = (index: number) => ({
       ...{
-        id: `key_${String(index).padStart(4, "0")}`,
+        id: idOf(index),
         tenantId: "many",
         name: "n",
         prefix: "gbx_",
@@ -110,9 +111,9 @@ describe.for(STORES)("with %s", (kind) => {
     for (let index = 0; index < 1_000; index += 1) await insertKey(database.db, row(index));
     const path = "/v1/tenants/many/keys";
     const first = await api<{ items: { id: string }[]; next: string }>("GET", `${path}?limit=2`);
-    expect([first.body.items.map(({ id }) => id), first.body.next]).toEqual([["key_0000", "key_0001"], "key_0001"]);
+    expect([first.body.items.map(({ id }) => id), first.body.next]).toEqual([[idOf(0), idOf(1)], idOf(1)]);
     const second = await api<{ items: { id: string }[] }>("GET", `${path}?limit=2&cursor=${first.body.next}`);
-    expect(second.body.items.map(({ id }) => id)).toEqual(["key_0002", "key_0003"]);
+    expect(second.body.items.map(({ id }) => id)).toEqual([idOf(2), idOf(3)]);
     // The three that have expired make room.
     const create = () => api("POST", path, { name: "new", scopes: ["calls:run"] });
     for (let count = 0; count < 3; count += 1) expect((await create()).status).toBe(201);

@@ -41,10 +41,16 @@ export async function loginCommand(given: Arguments, io: Io): Promise<number> {
   });
 }
 
-function printDeployed({ version, requests, release, isKnown, warnings }: Deployed, io: Io): void {
+function printDeployed({ version, requests, release, isKnown, isNewlyApproved, warnings }: Deployed, io: Io): void {
   for (const warning of warnings) io.stderr.print(`Warning: ${warning}\n`);
   const name = `${version.tool}@${version.version}`;
   io.stdout.print(isKnown ? `${name} has this content already\n` : `Deployed ${name}\n`);
+  if (isNewlyApproved) {
+    io.stdout.print(
+      isKnown ? "It has waited for approval, and is approved now:\n" : "You have approved what it requests:\n",
+    );
+    for (const item of requests.added) io.stdout.print(`  + ${item}\n`);
+  }
   if (version.state === "denied")
     io.stdout.print(`It was denied and never runs. Change the tool, and deploy it again\n`);
   if (version.state === "waiting_for_approval") {
@@ -52,7 +58,9 @@ function printDeployed({ version, requests, release, isKnown, warnings }: Deploy
     io.stdout.print(`It waits for approval of what it requests${compared}:\n`);
     for (const item of requests.added) io.stdout.print(`  + ${item}\n`);
     for (const item of requests.removed) io.stdout.print(`  - ${item}\n`);
-    io.stdout.print("Approve it in the console, or deploy it again with --approve\n");
+    io.stdout.print(
+      `Approve it with glovebox approvals approve ${name}, in the console, or deploy it again with --approve\n`,
+    );
   }
   if (release === null) return;
   const shares = release.versions.map((one) => `version ${one.version}: ${Math.round(one.weight * 10) / 10} %`);

@@ -1,5 +1,6 @@
 // Decides about queued calls whose process is gone: a call runs again only if nothing of it has run, or if its tool is annotated with
 // `idempotentHint`. Otherwise it fails, and says that effects are possible.
+import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import { requeue } from "../records/call-claims.ts";
 import { withContents } from "../records/call-contents.ts";
@@ -11,13 +12,13 @@ import { toStoredInput } from "./outcome.ts";
 export const MAX_RUNS = 5;
 const MAX_CLAIMS = 20;
 
-const lostError = {
-  code: "SANDBOX_CRASHED",
-  message: "The server that ran the call ended before the call did. Effects of the call are possible",
-  userMessage: "The call ended unexpectedly",
-  recoverable: false,
-  details: { reason: "server_ended" },
-} as const;
+/** Returns the error of a call whose server ended before the call did. */
+export const lostError = (): ToolError =>
+  new ToolError(
+    "SANDBOX_CRASHED",
+    "The server that ran the call ended before the call did. Effects of the call are possible",
+    { recoverable: false, details: { reason: "server_ended" } },
+  );
 
 export interface RecoveryDependencies {
   readonly db: Db;
@@ -34,7 +35,10 @@ export async function recoverCall({ db, isIdempotent, now }: RecoveryDependencie
   if (mayRepeat && row.attempts < (hasBegun ? MAX_RUNS : MAX_CLAIMS)) return await requeue(db, row, now());
   await finishCall(db, row, {
     ...{ state: "failed", effects: row.effects, tool_version: row.tool_version, output: null },
-    ...{ input: toStoredInput((await withContents(db, row)).input), error: JSON.stringify(lostError) },
+    ...{
+      input: toStoredInput((await withContents(db, row)).input),
+      error: JSON.stringify(lostError().toData(row.tool_name)),
+    },
     ...{ logs: null, usage: null, calls: null, timeline: null, ended_at: now() },
   });
   return false;

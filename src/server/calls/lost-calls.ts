@@ -1,10 +1,11 @@
 // Completes calls that were passed on to a replica that stopped. Each gets one record: the one that replica wrote, otherwise SANDBOX_CRASHED.
 import { setTimeout as sleep } from "node:timers/promises";
-import { ToolError, type ToolResult } from "../../host/index.ts";
+import type { ToolError, ToolResult } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { Metrics } from "../operation/metrics.ts";
 import { type CallOutcome, finishCall, insertEndedOnce } from "../records/call-outcomes.ts";
 import { type CallRow, findCall, type WholeCall } from "../records/calls.ts";
+import { lostError } from "./call-recovery.ts";
 import { toFailedResult, toShown } from "./call-results.ts";
 import { type DirectCall, wholeCall } from "./direct-call.ts";
 import { toOutcome } from "./outcome.ts";
@@ -17,13 +18,6 @@ export interface LostCallsDependencies {
   readonly metrics: Pick<Metrics, "callEnded">;
   readonly onError: (error: unknown) => void;
 }
-
-const lostError = (): ToolError =>
-  new ToolError(
-    "SANDBOX_CRASHED",
-    "The server that ran the call ended before the call did. Effects of the call are possible",
-    { recoverable: false, details: { reason: "server_ended" } },
-  );
 
 export class LostCalls {
   readonly #dependencies: LostCallsDependencies;

@@ -77,7 +77,7 @@ export const ServerOptionsSchema = z.strictObject({
   maxStreamMs: z.int().min(1_000).max(86_400_000).default(1_800_000),
   /**
    * Time in ms that a server which stops still accepts requests while `/readyz` fails, so that load balancers notice before it does not. Choose
-   * it longer than the interval of their checks.
+   * it longer than the interval of their checks. With the default, connections are refused as soon as `/readyz` fails.
    */
   stopDelayMs: z.int().min(0).max(60_000).default(0),
   /**

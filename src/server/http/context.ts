@@ -60,6 +60,8 @@ export interface ServerDependencies {
   readonly kv: DatabaseKvStore;
   readonly masterKey: MasterKey;
   readonly deliveries: DeliveryQueue;
+  /** Addresses that webhooks may reach although they are not public. */
+  readonly webhookAddresses: readonly string[];
   /** Limits of every call. */
   readonly limits: PartialLimits;
   /** Whether Postgres rewrites its tables after the deletion of a tenant. */

@@ -2,12 +2,13 @@
 import { z } from "@hono/zod-openapi";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import { SCOPES } from "../auth/scopes.ts";
+import type { IdKind } from "../ids.ts";
 import { KeyCallLimitsSchema, KeyRateLimitSchema } from "../records/api-keys.ts";
 import { RollbackPolicySchema } from "../records/releases.ts";
 import { LimitsSchema, TenantPolicySchema } from "../records/tenant-policy.ts";
 import { LineSchema, TextSchema } from "./text-schemas.ts";
 
-const TENANT_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
+export const TENANT_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 
 export const TenantIdSchema = z.string().regex(TENANT_PATTERN, {
   error: "Expected 1 to 63 of a-z 0-9 . _ -, beginning and ending with a letter or a digit",
@@ -20,15 +21,27 @@ export const VersionSchema = z.coerce.number().int().min(1);
 export const IdSchema = z.string().regex(/^[a-z]+_[0-9a-z]{26}$/, { error: "Expected an id, such as call_…" });
 
 /** Id of a call: also that of a nested one, which is its caller's with a number. */
-export const CallIdSchema = z
-  .string()
-  .regex(/^call_[0-9a-z]{26}(?:\.[0-9]{1,6}){0,33}$/, { error: "Expected the id of a call: call_…" });
+export const CALL_ID_PATTERN = /^call_[0-9a-z]{26}(?:\.[0-9]{1,6}){0,33}$/;
+export const CallIdSchema = z.string().regex(CALL_ID_PATTERN, { error: "Expected the id of a call: call_…" });
 
 const MAX_PAGE = 200;
-export const PageQuerySchema = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(50),
-  cursor: LineSchema.min(1).max(256).optional(),
-});
+const CURSOR_ERROR = { error: "Expected the cursor of a page of this list, as `next` has it" };
+
+const pageQuery = <Cursor extends z.ZodType>(cursor: Cursor) =>
+  z.strictObject({ limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(50), cursor: cursor.optional() });
+
+/** Query of a list whose cursors have a form. Another text would be compared with them, and return a page that means nothing. */
+export const pageQueryOf = (pattern: RegExp) => pageQuery(z.string().regex(pattern, CURSOR_ERROR));
+/** Query of a list whose cursors are ids. */
+export const idPageQuery = (kind: IdKind) => pageQueryOf(new RegExp(`^${kind}_[0-9a-z]{26}$`));
+/** Query of a list whose cursors are whole numbers. */
+export const numberPageQuery = () =>
+  pageQuery(
+    z
+      .string()
+      .regex(/^\d{1,15}$/, CURSOR_ERROR)
+      .transform(Number),
+  );
 
 export const TimeSchema = z.int().describe("Time in ms since 1970");
 const JsonSchema = z.any().describe("Any JSON value");
@@ -139,6 +152,9 @@ export const DeployedSchema = z
   .strictObject({
     version: VersionSummarySchema,
     isKnown: z.boolean().describe("Whether the same upload was stored before"),
+    isNewlyApproved: z
+      .boolean()
+      .describe("Whether this request has approved what the version requests, so that it does not wait for approval"),
     requests: RequestsSchema,
     release: ReleaseSchema.nullable(),
     warnings: z.array(z.string()),

@@ -106,6 +106,8 @@ export interface DeployedVersion {
   readonly version: ToolVersionRecord;
   /** Whether the same upload was stored before; no new version was made then. */
   readonly isKnown: boolean;
+  /** Whether this deployment has approved what the version requests. */
+  readonly isNewlyApproved: boolean;
   readonly requests: RequestDiff;
   /** The versions that the alias runs now; undefined if nothing was released. */
   readonly release: ReleaseRecord | undefined;
@@ -298,7 +300,9 @@ export async function deploy(
     if (release !== undefined && release.revision !== before?.revision)
       events.push({ tenantId, type: "release.changed", data: { tool: toolName, alias, versions: release.versions } });
     await emitEvents(transaction, events);
-    return { version, isKnown, requests, release, warnings: inspection.warnings };
+    const wasWaiting = isKnown && latest?.state === "waiting_for_approval";
+    const isNewlyApproved = version.state === "ready" && (wasWaiting || (!isKnown && requests.added.length > 0));
+    return { version, isKnown, isNewlyApproved, requests, release, warnings: inspection.warnings };
   });
 }
 

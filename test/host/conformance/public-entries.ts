@@ -59,13 +59,16 @@ export const callContext: OptionTable = {
   // Methods of the caller's, which may be an instance of its own class.
   client: "instance",
 };
+const periods: OptionTable = { minute: "number", hour: "number", day: "number", month: "number" };
+const quotas: OptionTable = { calls: periods, cpuMs: periods, egressBytes: periods };
 export const toolContext: OptionTable = {
   ...{ ...callContext, tenantId: "text", sessionId: "text", toolDigest: "text", toolVersion: "text" },
   deterministic: { seed: "text", now: "number" },
   record: { onRecording: "function", maxBytes: "number", redact: "function" },
+  callerQuotas: { id: "text", quotas },
 };
 /** Without a seed the other field of `deterministic` is not looked at; a call with one is not recorded. */
-export const rightContext = () => ({ deterministic: { seed: "s" } });
+export const rightContext = () => ({ deterministic: { seed: "s" }, callerQuotas: { id: "c", quotas: {} } });
 const sessionContext: OptionTable = { ...callContext, toolDigest: "text", toolVersion: "text" };
 const egress: OptionTable = {
   ...{ allow: "list", methods: "list", ports: "list", requestBytes: "number", responseBytes: "number" },
@@ -84,10 +87,9 @@ export const overrides: OptionTable = {
   ...{ name: "text", description: "text", limits, capabilities: "object", annotations, prewarm: "boolean" },
   ...{ durable: "boolean", inputSchema: "any", outputSchema: "any" },
 };
-const periods: OptionTable = { minute: "number", hour: "number", day: "number", month: "number" };
 const tenantQuotas: OptionTable = {
   rateLimit: { calls: "number", per: "text", burst: "number" },
-  quotas: { calls: periods, cpuMs: periods, egressBytes: periods },
+  quotas,
 };
 
 const redactValues: OptionTable = { ...redactOptions, values: "object" };
@@ -166,7 +168,7 @@ const openaiModel: OptionTable = {
   },
 };
 /** The agents set these two themselves. */
-const agentContext: OptionTable = { ...toolContext, deterministic: "any", record: "any" };
+const agentContext: OptionTable = { ...toolContext, deterministic: "any", record: "any", callerQuotas: "any" };
 export const loopOptions: OptionTable = {
   ...{ model: "function", router: "object", context: agentContext, tools: "list or function", onError: "function" },
   ...{ maxSteps: "number", maxParallelTools: "number", stopWhen: "list or function", signingKey: "text or object" },
@@ -517,7 +519,8 @@ export function publicEntries(glovebox: Glovebox): readonly PublicEntry[] {
     {
       name: "session.run(code, options)",
       where: "",
-      options: { ...sessionContext, input: "any" },
+      options: { ...sessionContext, callerQuotas: { id: "text", quotas }, input: "any" },
+      valid: () => ({ callerQuotas: { id: "c", quotas: {} } }),
       call: async (options) => await (await session).run("1", given(options)),
     },
     {

@@ -15,6 +15,7 @@ let server: Server;
 let document: OpenApi;
 
 interface Operation {
+  readonly parameters?: readonly { readonly in: string; readonly name: string }[];
   readonly requestBody?: unknown;
   readonly security?: readonly unknown[];
   readonly "x-glovebox-scope": string;
@@ -191,6 +192,31 @@ describe("every route that is not public", () => {
       expect([name, status, body.error?.code]).toEqual([name, 403, "FORBIDDEN"]);
       expect(body.error?.message).toContain(scope);
     }
+  });
+});
+
+describe("every list with pages", () => {
+  const lists = (): readonly Route[] =>
+    routes().filter(({ path, method }) =>
+      document.paths[path]?.[method.toLowerCase()]?.parameters?.some(({ name }) => name === "cursor"),
+    );
+  // Cursors of these lists are names and keys, which have few rules.
+  const MALFORMED: { readonly [name: string]: string } = {
+    "GET /v1/tenants": "Zzz!",
+    "GET /v1/tenants/{tenant}/tools": "z z",
+    "GET /v1/tenants/{tenant}/openai/tools": "z z",
+    "GET /v1/tenants/{tenant}/kv/{tool}": "z".repeat(1_025),
+  };
+
+  test("answers 422 to a cursor that is none of the list's, and names it", async () => {
+    expect(lists().length).toBeGreaterThan(10);
+    for (const { method, path, name } of lists())
+      for (const cursor of [MALFORMED[name] ?? "zzz", ""]) {
+        const query = `?cursor=${encodeURIComponent(cursor)}`;
+        const { status, body } = await send(method, `${exampleOf(path)}${query}`, { key: server.adminKey });
+        expect([name, cursor, status, body.error?.code]).toEqual([name, cursor, 422, "INVALID"]);
+        expect([name, body.error?.message]).toEqual([name, expect.stringMatching(/^cursor: /)]);
+      }
   });
 });
 

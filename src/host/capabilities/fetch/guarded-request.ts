@@ -1,11 +1,12 @@
 // Sends a request to a URL that someone outside the host has chosen, such as the target of a webhook: to public addresses only, which are
 // checked and pinned like those of a tool's request, without redirects, and with limits on time and size.
+import { isIP } from "node:net";
 import * as z from "zod";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../config/option-errors.ts";
 import { TenantIdSchema } from "../../routing/tenant-scope.ts";
 import { deferFailure } from "../../util/defer-failure.ts";
-import { parseCidr } from "./address-guard.ts";
+import { blockedRange, parseCidr } from "./address-guard.ts";
 import { checkTarget } from "./check-target.ts";
 import { Connections } from "./connections.ts";
 import { EgressSchema } from "./egress-policy.ts";
@@ -77,6 +78,31 @@ const RequestSchema = strictObject({
  */
 export function sendGuardedRequest(request: GuardedRequest): Promise<GuardedResponse> {
   return deferFailure(() => sendParsed(request));
+}
+
+/** Names that are always addresses of the machine itself (RFC 6761). */
+const LOCALHOST = /^(?:.+\.)?localhost\.?$/i;
+
+/**
+ * Returns why {@link sendGuardedRequest} can never connect to the host of a URL, as far as that is known without a lookup: the range of its
+ * address, such as `private`. Undefined for an address that may be connected to, and for a name.
+ * @param url an http or https URL
+ * @param addresses addresses and CIDR ranges that may be connected to although they are not public
+ * @example
+ * ```typescript
+ * import { findBlockedRange } from "glovebox";
+ *
+ * console.log(findBlockedRange("http://192.168.1.5/hook")); // private
+ * console.log(findBlockedRange("https://example.com/hook")); // undefined
+ * ```
+ */
+export function findBlockedRange(url: string | URL, addresses: readonly string[] = []): string | undefined {
+  const host = new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
+  const allowed = addresses.map(parseCidr).filter((cidr) => cidr !== undefined);
+  if (!LOCALHOST.test(host)) return isIP(host) === 0 ? undefined : blockedRange(host, allowed);
+  // One address of a name that may be connected to is enough for a request.
+  const ranges = ["127.0.0.1", "::1"].map((address) => blockedRange(address, allowed));
+  return ranges.includes(undefined) ? undefined : "loopback";
 }
 
 async function sendParsed(request: GuardedRequest): Promise<GuardedResponse> {

@@ -17,13 +17,13 @@ import {
   CallApprovalSchema,
   DecisionSchema,
   IdSchema,
-  PageQuerySchema,
+  idPageQuery,
   pageOf,
 } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 const ApprovalParamsSchema = TenantParamsSchema.extend({ approval: IdSchema });
-const ApprovalQuerySchema = PageQuerySchema.extend({
+const ApprovalQuerySchema = idPageQuery("approval").extend({
   kind: z.enum(["version", "call"]).optional().openapi({ description: "Default: both" }),
   state: z
     .enum(APPROVAL_STATES)

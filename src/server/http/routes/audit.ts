@@ -1,15 +1,11 @@
 // Routes of the audit log.
-import { z } from "@hono/zod-openapi";
 import { type AuditPage, listAudit } from "../../records/audit.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { addRoute, json } from "../route.ts";
-import { AuditEntrySchema, pageOf } from "../schemas.ts";
+import { AuditEntrySchema, numberPageQuery, pageOf } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
-const AuditQuerySchema = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(200).default(50),
-  cursor: z.coerce.number().int().min(1).optional(),
-});
+const AuditQuerySchema = numberPageQuery();
 
 const show = ({ entries, next }: AuditPage): object => ({
   items: entries.map((row) => ({

@@ -10,11 +10,12 @@ import type { App, ServerDependencies } from "../context.ts";
 import { notFound } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
+  CALL_ID_PATTERN,
   CALL_STATES,
   CallIdSchema,
   CallSchema,
-  PageQuerySchema,
   pageOf,
+  pageQueryOf,
   TimelineSchema,
   TimeSchema,
   ToolNameSchema,
@@ -24,7 +25,7 @@ import { TextSchema } from "../text-schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 export const CallParamsSchema = TenantParamsSchema.extend({ call: CallIdSchema });
-const CallQuerySchema = PageQuerySchema.extend({
+const CallQuerySchema = pageQueryOf(CALL_ID_PATTERN).extend({
   tool: ToolNameSchema.optional(),
   version: z.coerce.number().int().min(1).optional(),
   state: z.enum(CALL_STATES).optional(),

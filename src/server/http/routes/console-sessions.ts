@@ -15,7 +15,7 @@ import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, checkRate, json } from "../route.ts";
-import { IdSchema, OkSchema, PageQuerySchema, PrincipalSchema, pageOf, TimeSchema } from "../schemas.ts";
+import { IdSchema, idPageQuery, OkSchema, PrincipalSchema, pageOf, TimeSchema } from "../schemas.ts";
 
 const MAX_USER_AGENT = 300;
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/i;
@@ -156,7 +156,7 @@ export function addConsoleSessionRoutes(app: App, dependencies: ServerDependenci
     "GET /v1/sessions",
     {
       summary: "Lists the console's sessions of all keys and users",
-      query: PageQuerySchema,
+      query: idPageQuery("session"),
       responses: { 200: json(pageOf(ConsoleSessionSchema), "The sessions, the newest first") },
     },
     async (c, { query: { limit, cursor } }) => {

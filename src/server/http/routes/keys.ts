@@ -24,11 +24,11 @@ import { addRoute, json } from "../route.ts";
 import {
   CreatedKeySchema,
   IdSchema,
+  idPageQuery,
   KeySchema,
   KeyWithUseSchema,
   NewKeySchema,
   OkSchema,
-  PageQuerySchema,
   pageOf,
 } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
@@ -41,6 +41,7 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const KEPT =
   "Keys that it has created stay valid: the audit log lists them as `key.created`, with this key as the actor.";
+const KeyPageSchema = idPageQuery("key");
 const KeyParamsSchema = z.strictObject({ key: IdSchema });
 const TenantKeyParamsSchema = TenantParamsSchema.extend({ key: IdSchema });
 
@@ -140,7 +141,7 @@ const showKey = ({ callLimits, ...key }: ApiKeyRecord) => ({
 
 export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
   const { database, authenticator } = dependencies;
-  const list = async (tenantId: string | null, { limit, cursor }: z.infer<typeof PageQuerySchema>): Promise<object> => {
+  const list = async (tenantId: string | null, { limit, cursor }: z.infer<typeof KeyPageSchema>): Promise<object> => {
     const keys = await listKeys(database.db, tenantId, { after: cursor, limit: limit + 1 });
     const items = keys.slice(0, limit).map(showKey);
     return { items, next: keys.length > limit ? (items.at(-1)?.id ?? null) : null };
@@ -236,7 +237,7 @@ export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
     "GET /v1/keys",
     {
       summary: "Lists the keys of the platform",
-      query: PageQuerySchema,
+      query: KeyPageSchema,
       responses: { 200: json(pageOf(KeySchema), "The keys") },
     },
     async (c, { query }) => c.json(await list(null, query), 200),
@@ -285,7 +286,7 @@ export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
     {
       summary: "Lists the keys of a tenant",
       params: TenantParamsSchema,
-      query: PageQuerySchema,
+      query: KeyPageSchema,
       responses: { 200: json(pageOf(KeySchema), "The keys") },
     },
     async (c, { query }) => c.json(await list(c.get("tenant").id, query), 200),

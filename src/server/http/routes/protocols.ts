@@ -2,16 +2,17 @@
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { toOpenAITools } from "../../../host/openai/index.ts";
+import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
 import type { CallCaller } from "../../calls/call-request.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { MCP_DELETE, MCP_GET, MCP_POST } from "../mcp-schemas.ts";
 import { addRoute, json } from "../route.ts";
-import { OpenAIToolsSchema, PageQuerySchema } from "../schemas.ts";
+import { OpenAIToolsSchema, pageQueryOf } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 /** As many tools as OpenAI's API accepts in one request. */
 const MAX_OPENAI_TOOLS = 128;
-const OpenAIQuerySchema = PageQuerySchema.extend({
+const OpenAIQuerySchema = pageQueryOf(TOOL_NAME_PATTERN).extend({
   api: z.enum(["responses", "chat"]).default("responses"),
   limit: z.coerce.number().int().min(1).max(MAX_OPENAI_TOOLS).default(MAX_OPENAI_TOOLS),
 });

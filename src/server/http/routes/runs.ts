@@ -13,7 +13,8 @@ import {
   AliasSchema,
   DecisionSchema,
   IdSchema,
-  PageQuerySchema,
+  idPageQuery,
+  numberPageQuery,
   pageOf,
   RUN_KINDS,
   RUN_STATES,
@@ -29,13 +30,13 @@ import { TenantParamsSchema } from "./tenants.ts";
 
 const RunParamsSchema = TenantParamsSchema.extend({ run: IdSchema });
 const WaitParamsSchema = RunParamsSchema.extend({ wait: z.coerce.number().int().min(1) });
-const RunQuerySchema = PageQuerySchema.extend({
+const RunQuerySchema = idPageQuery("call").extend({
   kind: z.enum(RUN_KINDS).optional(),
   tool: ToolNameSchema.optional(),
   state: z.enum(RUN_STATES).optional(),
   wait: z.enum(RUN_WAIT_KINDS).optional().openapi({ description: "Runs that wait for something of this kind" }),
 });
-const EntryQuerySchema = PageQuerySchema.extend({ cursor: z.coerce.number().int().min(0).optional() });
+const EntryQuerySchema = numberPageQuery();
 const JsonSchema = z.any().describe("Any JSON value");
 
 export const NewRunSchema = z

@@ -19,6 +19,7 @@ import { addRoute, json } from "../route.ts";
 import { AliasSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
 import { LineSchema } from "../text-schemas.ts";
 import { changeAudited } from "./audited-change.ts";
+import { checkToolExists } from "./check-tool.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 const ScheduleParamsSchema = TenantParamsSchema.extend({ schedule: IdSchema });
@@ -105,6 +106,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
         ...{ last_call_id: null, skipped: 0, created_at: now, updated_at: now },
       };
       const created = await changeExclusively(database, async (transaction) => {
+        await checkToolExists(transaction, tenantId, body.tool);
         const others = await listSchedules(transaction, tenantId);
         if (others.length >= MAX_SCHEDULES)
           throw new RequestError("INVALID", `A tenant can have at most ${MAX_SCHEDULES} schedules`);

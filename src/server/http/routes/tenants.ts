@@ -11,8 +11,9 @@ import { addRoute, json } from "../route.ts";
 import {
   DeletedTenantSchema,
   NewTenantSchema,
-  PageQuerySchema,
   pageOf,
+  pageQueryOf,
+  TENANT_PATTERN,
   TenantChangesSchema,
   TenantIdSchema,
   TenantSchema,
@@ -45,7 +46,7 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
     "GET /v1/tenants",
     {
       summary: "Lists tenants by id",
-      query: PageQuerySchema,
+      query: pageQueryOf(TENANT_PATTERN),
       responses: { 200: json(pageOf(TenantSchema), "A page of tenants") },
     },
     async (c, input) => {

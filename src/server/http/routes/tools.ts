@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { z } from "@hono/zod-openapi";
 import { toJson } from "../../../host/index.ts";
+import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
 import { toJsonParts } from "../../calls/outcome.ts";
 import { appendAudit } from "../../records/audit.ts";
 import { countOpenRuns } from "../../records/runs.ts";
@@ -13,20 +14,13 @@ import { DraftSchema, runDraft } from "../../tools/draft.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import {
-  DeployedSchema,
-  OkSchema,
-  PageQuerySchema,
-  pageOf,
-  ToolSummarySchema,
-  VersionSummarySchema,
-} from "../schemas.ts";
+import { DeployedSchema, OkSchema, pageOf, pageQueryOf, ToolSummarySchema, VersionSummarySchema } from "../schemas.ts";
 import { showRelease } from "./releases.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 import { showVersion, ToolParamsSchema } from "./versions.ts";
 
-const showDeployed = ({ version, isKnown, requests, release, warnings }: DeployedVersion): object => ({
-  ...{ version: showVersion(version), isKnown, requests, warnings },
+const showDeployed = ({ version, isKnown, isNewlyApproved, requests, release, warnings }: DeployedVersion): object => ({
+  ...{ version: showVersion(version), isKnown, isNewlyApproved, requests, warnings },
   release: release === undefined ? null : showRelease(release),
 });
 
@@ -41,7 +35,7 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
     {
       summary: "Deploys a tool: builds it, stores it as a new version, and releases it",
       description:
-        "The tool has the name that its code exports, or else `name`. A version that requests more than the live one waits for approval and is not released.",
+        "The tool has the name that its code exports, or else `name`. A version that requests more than the live one waits for approval and is not released. While the tenant is suspended, only keys of the platform can deploy.",
       params: TenantParamsSchema,
       body: DeploymentSchema,
       responses: {
@@ -51,7 +45,10 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
     },
     async (c, input) => {
       const upload = input.body;
-      const { keyId, scopes } = c.get("principal");
+      const { keyId, scopes, tenantId: ownTenant } = c.get("principal");
+      // A key of the platform may repair what the tenant was suspended for.
+      if (ownTenant !== null && c.get("tenant").state !== "active")
+        throw new RequestError("FORBIDDEN", "The tenant is suspended. Only a key of the platform can deploy its tools");
       const mayApprove = scopes.has("tools:approve");
       if (upload.approve && !mayApprove)
         throw new RequestError("FORBIDDEN", "approve: This key does not have the scope tools:approve");
@@ -88,7 +85,7 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
     {
       summary: "Lists the tools of a tenant by name",
       params: TenantParamsSchema,
-      query: PageQuerySchema,
+      query: pageQueryOf(TOOL_NAME_PATTERN),
       responses: { 200: json(pageOf(ToolSummarySchema), "A page of tools") },
     },
     async (c, input) => {

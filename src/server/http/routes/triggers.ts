@@ -11,6 +11,7 @@ import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json, readBody } from "../route.ts";
 import { AliasSchema, ErrorSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
 import { changeAudited } from "./audited-change.ts";
+import { checkToolExists } from "./check-tool.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 import { newSigningSecret } from "./webhooks.ts";
 
@@ -108,6 +109,7 @@ export function addTriggerRoutes(app: App, dependencies: ServerDependencies): vo
         throw new RequestError("INVALID", "secret: Expected whsec_ and at least 16 bytes in base64");
       const now = dependencies.database.clock.now();
       const created = await changeExclusively(database, async (transaction) => {
+        await checkToolExists(transaction, tenantId, given.tool);
         if ((await listTriggers(transaction, tenantId)).length >= MAX_TRIGGERS)
           throw new RequestError("INVALID", `A tenant can have at most ${MAX_TRIGGERS} triggers`);
         await appendAudit(transaction, {

@@ -22,7 +22,7 @@ import { originalsOf, parseUploadedSourceMap } from "../../tools/uploaded-source
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { OkSchema, PageQuerySchema, pageOf, ToolNameSchema, VersionSchema, VersionSummarySchema } from "../schemas.ts";
+import { numberPageQuery, OkSchema, pageOf, ToolNameSchema, VersionSchema, VersionSummarySchema } from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 export const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
@@ -134,17 +134,14 @@ export function addVersionRoutes(app: App, dependencies: ServerDependencies): vo
     {
       summary: "Lists the versions of a tool, the newest first",
       params: ToolParamsSchema,
-      query: PageQuerySchema,
+      query: numberPageQuery(),
       responses: { 200: json(pageOf(VersionSummarySchema), "A page of versions") },
     },
     async (c, input) => {
       const { limit, cursor } = input.query;
       const key = { tenantId: c.get("tenant").id, toolName: input.params.tool };
-      const before = cursor === undefined ? undefined : Number(cursor);
-      if (before !== undefined && !Number.isInteger(before))
-        throw new RequestError("INVALID", "cursor: Expected a cursor of this list");
-      const versions = await listVersions(db, key, { before, limit: limit + 1 });
-      if (versions.length === 0 && before === undefined) throw notFound("tool", input.params.tool);
+      const versions = await listVersions(db, key, { before: cursor, limit: limit + 1 });
+      if (versions.length === 0 && cursor === undefined) throw notFound("tool", input.params.tool);
       const items = versions.slice(0, limit);
       return c.json(
         {

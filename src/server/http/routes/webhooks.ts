@@ -16,10 +16,11 @@ import {
   updateWebhook,
 } from "../../records/webhooks.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
+import { checkWebhookUrl } from "../../webhooks/check-url.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { IdSchema, OkSchema, PageQuerySchema, pageOf, TimeSchema } from "../schemas.ts";
+import { IdSchema, idPageQuery, OkSchema, pageOf, TimeSchema } from "../schemas.ts";
 import { LineSchema } from "../text-schemas.ts";
 import { changeAudited } from "./audited-change.ts";
 import { TenantParamsSchema } from "./tenants.ts";
@@ -94,13 +95,14 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
     {
       summary: "Creates a webhook, which receives events of the tenant",
       description:
-        "Deliveries are signed as Standard Webhooks describes, and repeated until a response has a status of 2xx.",
+        "Deliveries are signed as Standard Webhooks describes, and repeated until a response has a status of 2xx. A URL with an address that is not public is rejected, unless the server's option `webhookAddresses` allows it. The addresses of names are checked for each delivery.",
       params: TenantParamsSchema,
       body: NewWebhookSchema,
       responses: { 201: json(CreatedWebhookSchema, "The webhook with its signing secret") },
     },
     async (c, { body }) => {
       const tenantId = c.get("tenant").id;
+      checkWebhookUrl(body.url, dependencies.webhookAddresses);
       const id = createId("webhook");
       const secret = newSigningSecret();
       const now = dependencies.database.clock.now();
@@ -131,6 +133,7 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
     },
     async (c, { params, body }) => {
       const key = { tenantId: c.get("tenant").id, id: params.webhook };
+      if (body.url !== undefined) checkWebhookUrl(body.url, dependencies.webhookAddresses);
       const { events, ...rest } = body;
       const changes = { ...rest, ...(events === undefined ? {} : { events: JSON.stringify(events) }) };
       const entry = { action: "webhook.changed", target: key.id, details: body };
@@ -186,7 +189,7 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
     {
       summary: "Lists the deliveries of a webhook, the newest first",
       params: WebhookParamsSchema,
-      query: PageQuerySchema,
+      query: idPageQuery("delivery"),
       responses: { 200: json(pageOf(DeliverySchema), "A page of deliveries") },
     },
     async (c, { params, query }) => {
