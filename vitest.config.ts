@@ -33,9 +33,8 @@ const UNIT = [
   "test/host/workers/{chunk-lines,fair-queue,seccomp}.test.ts",
   "test/server/metrics.test.ts",
   "test/sandbox/{engine-features,errors,length-prefixed,limits,protocol}.test.ts",
-  "test/sandbox/contract/plain-object.test.ts",
+  "test/sandbox/contract/{event-stream,plain-object}.test.ts",
   "test/sandbox/crypto/*.test.ts",
-  "test/sandbox/guest/event-stream.test.ts",
 ];
 
 /**

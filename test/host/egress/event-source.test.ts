@@ -1,4 +1,4 @@
-// EventSource in tools, from end to end, against node:http. The parser has tests of its own: test/sandbox/guest/event-stream.test.ts.
+// EventSource in tools, from end to end, against node:http. The parser has tests of its own: test/sandbox/contract/event-stream.test.ts.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";

@@ -1,5 +1,6 @@
 // EventSource (HTML, "server-sent events") over the guest's own fetch, so the host's rules, limits and secrets for requests apply.
 
+import { EventStreamParser, type StreamedEvent } from "../../contract/event-stream.ts";
 import { describeValue } from "../error-text.ts";
 import { openFetchChannel } from "../fetch-channel.ts";
 import { writeLazily } from "../log-lines.ts";
@@ -8,7 +9,6 @@ import { addPlatformType } from "../platform-types.ts";
 import { inContext, queueTask, startTimer } from "../timers.ts";
 import { AbortController } from "./abort.ts";
 import { TextDecoder, TextEncoder } from "./encoding.ts";
-import { EventStreamParser, type StreamedEvent } from "./event-stream.ts";
 import { defineHandlers, dispatch, Event, EventTarget, hasListeners } from "./events.ts";
 import { fetch, type Response } from "./fetch.ts";
 import { urls } from "./fetch-platform.ts";

@@ -1,7 +1,7 @@
 // Tests the parser of event streams: the HTML standard's rules for each line, in any pieces.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { EventStreamParser, type StreamedEvent } from "../../../src/sandbox/guest/platform/event-stream.ts";
+import { EventStreamParser, type StreamedEvent } from "../../../src/sandbox/contract/event-stream.ts";
 
 function parse(...pieces: readonly string[]): readonly StreamedEvent[] {
   const parser = new EventStreamParser();
@@ -87,6 +87,32 @@ describe("an event stream", () => {
         expect([cut.retryMs, cut.lastEventId]).toEqual([whole.retryMs, whole.lastEventId]);
       }),
       { numRuns: 2_000 },
+    );
+  });
+});
+
+describe("the pending length", () => {
+  test("counts the text of an event that is not complete, however it arrives", () => {
+    const parser = new EventStreamParser();
+    const lengths = ["data: abc", "d\n", "data: e\ndata\n", ": a comment\n", "id: 1\n", "\n", "data: x\n\n"].map(
+      (piece) => {
+        parser.push(piece);
+        return parser.pendingLength;
+      },
+    );
+    expect(lengths).toEqual([9, 5, 8, 8, 8, 0, 0]);
+  });
+
+  test("is at most the length of the text after the last event", () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom("data: a", "data", ":", "id: 1", "\n", "\r", "\r\n", "x")), (pieces) => {
+        const parser = new EventStreamParser();
+        let length = 0;
+        for (const piece of pieces) {
+          length = parser.push(piece).length > 0 ? 0 : length + piece.length;
+          expect(parser.pendingLength).toBeLessThanOrEqual(length);
+        }
+      }),
     );
   });
 });

@@ -1,4 +1,5 @@
-// Parses an event stream (HTML, "interpreting an event stream"). Its text may arrive in pieces of any length.
+// Parses an event stream (HTML, "interpreting an event stream"). Its text may arrive in pieces of any length. Imports nothing, because the client
+// of browsers uses it too.
 
 export interface StreamedEvent {
   readonly type: string;
@@ -15,6 +16,8 @@ export class EventStreamParser {
   #endsWithReturn = false;
   #type = "";
   #data: string[] = [];
+  /** Length of the lines in `#data`. */
+  #dataLength = 0;
   #idBuffer: string;
   #lastEventId: string;
   #retryMs: number | undefined;
@@ -33,6 +36,11 @@ export class EventStreamParser {
   /** Delay in ms before the next connection, as last set by the stream. */
   get retryMs(): number | undefined {
     return this.#retryMs;
+  }
+
+  /** Length of the text that is kept for an event that is not complete, in UTF-16 code units. */
+  get pendingLength(): number {
+    return this.#line.length + this.#dataLength;
   }
 
   /** Returns the events that this text completes. An incomplete event at the end of the stream is dropped. */
@@ -65,8 +73,11 @@ export class EventStreamParser {
 
   #set(field: string, value: string): void {
     if (field === "event") this.#type = value;
-    else if (field === "data") this.#data.push(value);
-    else if (field === "id") {
+    else if (field === "data") {
+      this.#data.push(value);
+      // With the line end that joins it to the next one, so that empty lines count too.
+      this.#dataLength += value.length + 1;
+    } else if (field === "id") {
       if (!value.includes("\0")) this.#idBuffer = value;
     } else if (field === "retry" && /^[0-9]+$/.test(value)) this.#retryMs = Number(value);
   }
@@ -76,6 +87,7 @@ export class EventStreamParser {
     const data = this.#data;
     this.#type = "";
     this.#data = [];
+    this.#dataLength = 0;
     this.#lastEventId = this.#idBuffer;
     if (data.length === 0) return undefined;
     return { type: type === "" ? "message" : type, data: data.join("\n"), lastEventId: this.#lastEventId };
