@@ -122,7 +122,14 @@ async function printTool(tenant: TenantClient, tool: string, { print, isFollowin
   }
   const ended = latest.filter(({ endedAt }) => endedAt !== null);
   await printEnded(tenant, ended.toReversed(), print);
-  if (isFollowing) await new ToolFollower(tenant, tool, print, io.stop).follow(latest);
+  if (!isFollowing) return;
+  const end = new AbortController();
+  try {
+    await new ToolFollower(tenant, tool, print, AbortSignal.any([io.stop, end.signal])).follow(latest);
+  } finally {
+    // The calls that are followed live would go on without the list.
+    end.abort();
+  }
 }
 
 /** Prints the lines of calls that have ended, in this order. */
