@@ -5,7 +5,8 @@ import { ApiTransport, type ClientOptions } from "./requests/transport.ts";
 import { TenantClient } from "./tenant-client.ts";
 import type { Executor, Fleet, Tenant } from "./types.ts";
 
-export { ApiError, type ClientOptions, type RequestOptions } from "./requests/transport.ts";
+export { ApiError } from "./requests/api-error.ts";
+export type { ClientOptions, RequestOptions } from "./requests/transport.ts";
 export { TenantClient } from "./tenant-client.ts";
 export type {
   ApiKey,

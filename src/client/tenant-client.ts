@@ -1,4 +1,5 @@
 // The methods of the client that concern one tenant, each of which is one route of the HTTP API.
+import { isNetworkError, networkError, noResult } from "./requests/api-error.ts";
 import { checkKind, checkOptions, numberSegment, segment } from "./requests/check-arguments.ts";
 import type { ApiTransport } from "./requests/transport.ts";
 import type {
@@ -65,8 +66,8 @@ const isCall = (_status: number, body: unknown): boolean =>
 /**
  * The methods that concern one tenant.
  *
- * Every method rejects with an {@link ApiError} if the server answers with an error, and with the code `NETWORK` if there is no answer. Common
- * codes are UNAUTHENTICATED and FORBIDDEN for the key, NOT_FOUND for a name or an id, INVALID for a field, and RATE_LIMITED. An invalid argument
+ * Every method rejects with an {@link ApiError} if the server answers with an error, and with the code NETWORK if there is no complete response,
+ * INVALID_RESPONSE if it is not one of the API, or RESPONSE_TOO_LARGE. Common codes are UNAUTHENTICATED and FORBIDDEN for the key, NOT_FOUND for a name or an id, INVALID for a field, and RATE_LIMITED. An invalid argument
  * is a `TypeError` whose `code` is PARAM_INVALID. A method that yields a list throws these errors while the list is read. `@throws` names only
  * what a method has in addition.
  * @example
@@ -228,13 +229,13 @@ export class TenantClient {
   /** Returns a call and all calls below it, each before those that it made. */
   async callTree(id: string): Promise<readonly TreeCall[]> {
     const path = `${this.#path}/calls/${segment(id)}/tree`;
-    return (await this.#client.request<{ readonly items: readonly TreeCall[] }>("GET", path)).items;
+    return await this.#client.items("GET", path);
   }
 
   /** Returns what is wrong now. */
   async problems(): Promise<readonly Problem[]> {
     const path = `${this.#path}/problems`;
-    return (await this.#client.request<{ readonly items: readonly Problem[] }>("GET", path)).items;
+    return await this.#client.items("GET", path);
   }
 
   /**
@@ -346,27 +347,37 @@ export class TenantClient {
     checkOptions(options, "options", SIGNAL_FIELDS);
     const { signal } = options;
     const isSafe = calls.every((call) => call?.idempotencyKey !== undefined);
-    type Items = { readonly items: readonly (Call | RejectedCall)[] };
-    const { items } = await this.#client.request<Items>("POST", `${this.#path}/calls`, {
-      ...{ body: { calls }, isSafe, signal },
-    });
-    return items;
+    return await this.#client.items("POST", `${this.#path}/calls`, { body: { calls }, isSafe, signal });
   }
 
-  /** Calls a tool, and yields its log lines, chunks and result as they arrive. */
+  /**
+   * Calls a tool, and yields its log lines, chunks and result as they arrive. The last event is always the result. A call whose connection is
+   * lost is cancelled, unless it waits for an approval or was approved: then its events go on over another connection.
+   * @throws {ApiError} NETWORK if the connection is lost; NO_RESULT if the stream ends before the result. `details.callId` of both is the call, if
+   *   it had begun
+   */
   async *stream(tool: string, call: CallInput = {}, signal?: AbortSignal): AsyncGenerator<CallEvent, void> {
+    let callId: string | undefined;
     let waiting: string | undefined;
     let lines = 0;
     const path = `${this.#path}/tools/${segment(tool)}/calls`;
-    for await (const event of this.#client.events("POST", path, { body: call, signal })) {
-      if (event.event === "approval") waiting = event.data.callId;
-      if (event.event === "log") lines += 1;
-      yield event;
-      if (event.event === "result") return;
+    try {
+      for await (const { id: _id, ...event } of this.#client.events("POST", path, { body: call, signal })) {
+        if (event.event === "started") callId = event.data.id;
+        if (event.event === "approval") waiting = event.data.callId;
+        if (event.event === "log") lines += 1;
+        yield event;
+        if (event.event === "result") return;
+      }
+    } catch (thrown) {
+      if (!isNetworkError(thrown)) throw thrown;
+      if (waiting === undefined) throw networkError(thrown.message, thrown.cause, { callId });
     }
     // The server does not keep a stream open as long as a person may take to approve the call.
-    if (waiting !== undefined)
-      yield* this.#client.follow(`${this.#path}/calls/${segment(waiting)}/events`, { signal, from: lines });
+    if (waiting === undefined) throw noResult("The stream of the call ended without its result", { callId });
+    yield* this.#client.follow(`${this.#path}/calls/${segment(waiting)}/events`, {
+      ...{ signal, from: lines, isKnown: true },
+    });
   }
 
   /** Yields calls, the newest first. @param filter `limit`: calls per request. Default: 50 */
@@ -384,7 +395,7 @@ export class TenantClient {
   /** Returns the calls that run in the process that answers. Those that a client waits for have no record before they end. */
   async runningCalls(): Promise<readonly RunningCall[]> {
     const path = `${this.#path}/running-calls`;
-    return (await this.#client.request<{ readonly items: readonly RunningCall[] }>("GET", path)).items;
+    return await this.#client.items("GET", path);
   }
 
   /** Returns a call with its logs. */
@@ -392,7 +403,12 @@ export class TenantClient {
     return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}`);
   }
 
-  /** Yields the log lines of a call while it runs, and its result. */
+  /**
+   * Yields the log lines of a call while it runs, and its result, which is always the last event. After a stream that has ended or whose
+   * connection was lost, another one goes on with the next line, at growing intervals of up to about 10 s, until the signal aborts.
+   * @throws {ApiError} NETWORK only if the first stream cannot be opened; NO_RESULT if the server loses the call: the process that ran it has
+   *   ended, and left no record
+   */
   watch(id: string, signal?: AbortSignal): AsyncGenerator<CallEvent, void> {
     return this.#client.follow(`${this.#path}/calls/${segment(id)}/events`, { signal });
   }
@@ -700,10 +716,7 @@ export class TenantClient {
     filter: { readonly from?: number; readonly until?: number; readonly tool?: string } = {},
   ): Promise<readonly Usage[]> {
     checkOptions(filter, "filter", FILTERS.usage);
-    const { items } = await this.#client.request<{ readonly items: readonly Usage[] }>("GET", `${this.#path}/usage`, {
-      query: filter,
-    });
-    return items;
+    return await this.#client.items("GET", `${this.#path}/usage`, { query: filter });
   }
 
   /** Returns the limits of the tenant, and what is left of them. */

@@ -1,46 +1,20 @@
 // Sends the requests of the client: authorization, repetition after a failure, pages of lists, and server-sent events.
 
 import type { CallEvent } from "../types.ts";
+import { ApiError, isNetworkError, isTemporary, networkError, noResult } from "./api-error.ts";
 import { checkKind, checkOptions, invalid, toJsonText } from "./check-arguments.ts";
-
-/**
- * The response of the server to a request that failed.
- * @example
- * ```typescript
- * import { ApiError, type TenantClient } from "glovebox/client";
- *
- * async function findVersion(tenant: TenantClient, tool: string, version: number): Promise<string | undefined> {
- *   try {
- *     return (await tenant.version(tool, version)).state;
- *   } catch (error) {
- *     if (error instanceof ApiError && error.code === "NOT_FOUND") return undefined;
- *     throw error;
- *   }
- * }
- * ```
- */
-export class ApiError extends Error {
-  override readonly name = "ApiError";
-  /** Status of the response; 0 if there was none. */
-  readonly status: number;
-  /** Code of the error, such as `NOT_FOUND`; `NETWORK` if there was no response. */
-  readonly code: string;
-  /** Details of the error as the server sent them, such as the path of an invalid field. */
-  readonly details: unknown;
-  /** Id under which the server's operator finds the request in the log. */
-  readonly requestId: string | undefined;
-
-  constructor(
-    message: string,
-    { status, code, details, requestId, cause }: Pick<ApiError, "status" | "code" | "details" | "requestId" | "cause">,
-  ) {
-    super(message, { cause });
-    this.status = status;
-    this.code = code;
-    this.details = details;
-    this.requestId = requestId;
-  }
-}
+import {
+  checkEvents,
+  checkNoPage,
+  invalidResponse,
+  type Page,
+  type Received,
+  readEvents,
+  readJson,
+  type StreamedCallEvent,
+  toApiError,
+  toPage,
+} from "./read-response.ts";
 
 /** Options of `createClient`. */
 export interface ClientOptions {
@@ -48,8 +22,15 @@ export interface ClientOptions {
   readonly url: string;
   /** API key. */
   readonly key: string;
-  /** How often a request that is safe to repeat is repeated after a network error, 429 or 503. @default 2 */
+  /**
+   * How often a request that is safe to repeat is repeated after 429, 503 or a network error, also one in the middle of the response. @default 2
+   */
   readonly retries?: number | undefined;
+  /**
+   * Longest body of a response in bytes, and longest event of a stream in characters: 1 to 500 MiB. A longer one is an error with the code
+   * RESPONSE_TOO_LARGE. Responses that `open()` and `exportValues()` return have no limit. @default 268435456 (256 MiB)
+   */
+  readonly maxResponseBytes?: number | undefined;
   /** @default globalThis.fetch */
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
@@ -70,10 +51,21 @@ export interface RequestOptions {
   readonly accept?: (status: number, body: unknown) => boolean;
 }
 
+interface FollowOptions {
+  readonly signal: AbortSignal | undefined;
+  readonly from?: number;
+  readonly isKnown?: boolean;
+}
+
+interface EventsOptions extends Pick<RequestOptions, "body" | "signal" | "headers"> {
+  readonly onOpen?: () => void;
+}
+
 const CLIENT_FIELDS = {
   url: "a string that is not empty",
   key: "a string that is not empty",
   retries: "a number",
+  maxResponseBytes: "a number",
   fetch: "a function",
 } as const;
 const REQUEST_FIELDS = {
@@ -88,21 +80,42 @@ const OPEN_FIELDS = { query: REQUEST_FIELDS.query, signal: REQUEST_FIELDS.signal
 /** A segment that URLs resolve to another path, in any spelling. */
 const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i;
 
-interface Page<Item> {
-  readonly items: readonly Item[];
-  readonly next: string | null;
-}
-
 const RETRIED: ReadonlySet<number> = new Set([429, 503]);
-/** Time in ms after which a stream of events that has ended is opened again. */
+const MIB = 1_048_576;
+/** Larger than each response of the server: an output of 64 MiB with its input and logs, or the bundle of a tool. */
+const DEFAULT_RESPONSE_BYTES = 256 * MIB;
+/** The longest string of V8 has almost 512 Mi characters. */
+const MAX_RESPONSE_BYTES = 500 * MIB;
+/** Time in ms after which a stream of events that has ended is opened again. It doubles with each stream that brought no event. */
 const RESUME_MS = 250;
 /** Longest time in ms that the client waits before it repeats a request. */
 const MAX_WAIT_MS = 10_000;
+/** Answers "not found" one after the other until a call that was known counts as lost. A replica that is busy may not find it at once. */
+const MAX_MISSING = 3;
+const EVENT_ID = /^\d{1,9}$/;
+
+const withJitter = (ms: number): number => ms * (1 + Math.random() / 4);
 
 function waitMs(attempt: number, retryAfter: string | null | undefined): number {
   const seconds = Number(retryAfter ?? Number.NaN);
   const wanted = Number.isFinite(seconds) ? seconds * 1_000 : 200 * 2 ** attempt;
-  return Math.min(MAX_WAIT_MS, wanted) * (1 + Math.random() / 4);
+  return withJitter(Math.min(MAX_WAIT_MS, Math.max(0, wanted)));
+}
+
+/** Waits. Rejects with the signal's reason as soon as it aborts. */
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", onAbort);
+      resolve();
+    }, ms);
+    if (signal?.aborted === true) onAbort();
+    else signal?.addEventListener("abort", onAbort, { once: true });
+  });
 }
 
 /** Sends requests to one server with one API key. Every method throws an {@link ApiError} if the server answers with an error. */
@@ -110,33 +123,34 @@ export class ApiTransport {
   readonly #url: string;
   readonly #key: string;
   readonly #retries: number;
+  readonly #maxBytes: number;
   readonly #fetch: typeof globalThis.fetch;
 
   /** @throws {TypeError} for an unknown option or a wrong value */
   constructor(options: ClientOptions) {
     checkOptions(options, "options", CLIENT_FIELDS);
-    const { url, key, retries = 2, fetch = globalThis.fetch.bind(globalThis) } = options;
+    const { url, key, retries = 2, maxResponseBytes = DEFAULT_RESPONSE_BYTES } = options;
+    const { fetch = globalThis.fetch.bind(globalThis) } = options;
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
       throw invalid("options.url", "Expected an http or https URL");
     if (key === undefined) throw invalid("options.key", "Expected an API key");
     if (!(Number.isInteger(retries) && retries >= 0 && retries <= 10))
       throw invalid("options.retries", "Expected a whole number from 0 to 10");
+    if (!(Number.isInteger(maxResponseBytes) && maxResponseBytes >= 1 && maxResponseBytes <= MAX_RESPONSE_BYTES))
+      throw invalid("options.maxResponseBytes", `Expected a whole number from 1 to ${MAX_RESPONSE_BYTES}`);
     this.#url = url.replace(/\/+$/, "");
     this.#key = key;
     this.#retries = retries;
+    this.#maxBytes = maxResponseBytes;
     this.#fetch = fetch;
   }
 
   /**
-   * Sends one request of the API, and returns the body of its response.
+   * Sends one request of the API, and returns the body of its response, which is always an object.
    * @throws {TypeError} for an unknown option, a path that does not begin with "/" or has a segment ".", "..", or a body that is not JSON
    */
   async request<Body>(method: string, path: string, options: RequestOptions = {}): Promise<Body> {
-    const response = await this.#send(method, path, options);
-    const text = await response.text();
-    const body = this.#parse(text, response);
-    if (response.ok || options.accept?.(response.status, body) === true) return body as Body;
-    throw toApiError(response, body);
+    return await this.#send(method, path, options, async (received) => (await readBody(received, options)) as Body);
   }
 
   /**
@@ -145,9 +159,17 @@ export class ApiTransport {
    */
   async open(path: string, options: Pick<RequestOptions, "query" | "signal"> = {}): Promise<Response> {
     checkOptions(options, "options", OPEN_FIELDS);
-    const response = await this.#send("GET", path, options);
-    if (response.ok) return response;
-    throw toApiError(response, this.#parse(await response.text(), response));
+    return await this.#send("GET", path, options, async (received) => {
+      await checkNoPage(received);
+      return received.response;
+    });
+  }
+
+  /** @internal Sends a request whose response is a list of items that has one page. */
+  async items<Item>(method: string, path: string, options: RequestOptions = {}): Promise<readonly Item[]> {
+    return await this.#send(method, path, options, async (received) => {
+      return toPage<Item>(received, await readBody(received, options)).items;
+    });
   }
 
   /** Yields the items of a list, one page after the other. */
@@ -155,129 +177,148 @@ export class ApiTransport {
     // Copying a promise below would leave out what it resolves with.
     checkKind(query, "query", "a plain object");
     let cursor: string | undefined;
+    // With a cursor that is repeated, the list would never end.
+    const cursors = new Set<string>();
     do {
-      const page: Page<Item> = await this.request("GET", path, { query: { ...query, cursor } });
+      const options = { query: { ...query, cursor } };
+      const page: Page<Item> = await this.#send("GET", path, options, async (received) => {
+        const read = toPage<Item>(received, await readBody(received, {}));
+        if (read.next !== undefined && cursors.has(read.next))
+          throw invalidResponse(received, "next: expected another cursor, got one that was before");
+        return read;
+      });
       yield* page.items;
-      cursor = page.next ?? undefined;
+      cursor = page.next;
+      if (cursor !== undefined) cursors.add(cursor);
     } while (cursor !== undefined);
   }
 
   /**
-   * @internal Follows the events of a call until its result. The server ends a stream after a while: then another one goes on with the next line.
-   * @param from number of the first line
+   * @internal Follows the events of a call until its result. A stream that ends without it has reached its longest time, or its connection was
+   * lost: another one goes on with the next line. Rejects if the first stream cannot be opened.
+   * @param options `from`: number of the first line. `isKnown`: whether the server has known the call, so that the first stream is one that goes on
    */
-  async *follow(
-    path: string,
-    { signal, from = 0 }: { readonly signal: AbortSignal | undefined; readonly from?: number },
-  ): AsyncGenerator<CallEvent, void> {
+  async *follow(path: string, { signal, from = 0, isKnown = false }: FollowOptions): AsyncGenerator<CallEvent, void> {
     let next = from;
-    let hasBegun = false;
-    for (;;) {
+    let hasBegun = isKnown;
+    let missing = 0;
+    const onOpen = (): void => {
+      hasBegun = true;
+      missing = 0;
+    };
+    for (let failures = 0; ; failures += 1) {
+      const openedAt = Date.now();
       const headers = next === 0 ? {} : { "last-event-id": String(next - 1) };
+      let lastId = "";
       try {
-        for await (const { id, ...event } of this.events("GET", path, { signal, headers })) {
-          hasBegun = true;
-          if (id !== undefined) next = Number(id) + 1;
+        for await (const { id, ...event } of this.events("GET", path, { signal, headers, onOpen })) {
+          failures = 0;
+          const hasOwnId = id !== lastId && EVENT_ID.test(id);
+          lastId = id;
+          // A proxy that drops the header has begun the stream anew.
+          if (hasOwnId && Number(id) < next) continue;
+          if (hasOwnId) next = Number(id) + 1;
           yield event;
           if (event.event === "result") return;
         }
       } catch (thrown) {
-        // The server that ran the call has ended, and left no record.
-        if (hasBegun && thrown instanceof ApiError && thrown.status === 404) return;
-        throw thrown;
+        signal?.throwIfAborted();
+        const isMissing = thrown instanceof ApiError && thrown.status === 404;
+        if (!hasBegun || !(isMissing || isTemporary(thrown))) throw thrown;
+        missing = isMissing ? missing + 1 : 0;
+        // The process that ran the call has ended, and left no record.
+        if (missing >= MAX_MISSING) throw noResult(`The call has no result: ${thrown.message}`, {}, thrown);
       }
-      hasBegun = true;
-      await new Promise((resolve) => setTimeout(resolve, RESUME_MS));
-      signal?.throwIfAborted();
+      if (Date.now() - openedAt > MAX_WAIT_MS) failures = 0;
+      await pause(withJitter(Math.min(MAX_WAIT_MS, RESUME_MS * 2 ** failures)), signal);
     }
   }
 
-  /** @internal Opens a stream of server-sent events. */
+  /** @internal Opens a stream of server-sent events. @param options `onOpen`: called when the server has answered with a stream */
   async *events(
     method: "GET" | "POST",
     path: string,
-    { body, signal, headers }: Pick<RequestOptions, "body" | "signal" | "headers">,
-  ): AsyncGenerator<CallEvent & { readonly id?: string | undefined }, void> {
-    const response = await this.#send(method, path, {
-      ...{ body, signal, headers: { ...headers, accept: "text/event-stream" } },
+    { onOpen, body, signal, headers }: EventsOptions,
+  ): AsyncGenerator<StreamedCallEvent, void> {
+    const options = { body, signal, headers: { ...headers, accept: "text/event-stream" } };
+    const stream = await this.#send(method, path, options, async (received) => {
+      await checkEvents(received);
+      return received;
     });
-    if (!response.ok || response.body === null)
-      throw toApiError(response, this.#parse(await response.text(), response));
-    let text = "";
-    const decoder = new TextDecoder();
-    for await (const bytes of response.body as unknown as AsyncIterable<Uint8Array>) {
-      text += decoder.decode(bytes, { stream: true });
-      const blocks = text.split("\n\n");
-      text = blocks.pop() ?? "";
-      for (const block of blocks) {
-        const event = /^event: (.+)$/m.exec(block)?.[1];
-        const data = /^data: (.+)$/m.exec(block)?.[1];
-        const id = /^id: (.+)$/m.exec(block)?.[1];
-        if (event !== undefined && data !== undefined)
-          yield { event, data: JSON.parse(data), ...(id === undefined ? {} : { id }) } as CallEvent & { id?: string };
+    onOpen?.();
+    yield* readEvents(stream);
+  }
+
+  /** Sends a request and reads its response. Both are repeated after a failure, if the request is safe to repeat. */
+  async #send<Result>(
+    method: string,
+    path: string,
+    options: RequestOptions,
+    read: (received: Received) => Promise<Result>,
+  ): Promise<Result> {
+    checkKind(method, "method", "a string that is not empty");
+    checkOptions(options, "options", REQUEST_FIELDS);
+    const { body, signal, isSafe } = options;
+    const url = this.#toUrl(path, options.query);
+    const bodyText = body === undefined ? undefined : toJsonText(body);
+    const mayRepeat = isSafe ?? method === "GET";
+    for (let attempt = 0; ; attempt += 1) {
+      const isLast = !mayRepeat || attempt >= this.#retries;
+      let retryAfter: string | null = null;
+      try {
+        const response = await this.#fetchOnce(method, url, bodyText, options);
+        if (isLast || !RETRIED.has(response.status))
+          return await read({ ...{ response, method, url, signal }, maxBytes: this.#maxBytes });
+        retryAfter = response.headers.get("retry-after");
+        response.body?.cancel().catch(() => {});
+      } catch (thrown) {
+        signal?.throwIfAborted();
+        if (isLast || !isNetworkError(thrown)) throw thrown;
       }
+      await pause(waitMs(attempt, retryAfter), signal);
     }
   }
 
-  async #send(method: string, path: string, options: RequestOptions): Promise<Response> {
-    checkKind(method, "method", "a string that is not empty");
-    checkOptions(options, "options", REQUEST_FIELDS);
+  #toUrl(path: string, query: RequestOptions["query"] = {}): URL {
     // A path that begins otherwise would change the host, which then gets the key.
     if (typeof path !== "string" || !path.startsWith("/") || DOT_SEGMENT.test(path.replace(/[?#].*$/s, "")))
       throw invalid("path", `Expected a path that begins with "/", without segments "." and ".."`);
-    const { body, query = {}, headers, signal, isSafe } = options;
-    const bodyText = body === undefined ? undefined : toJsonText(body);
     const url = new URL(`${this.#url}${path}`);
     for (const [name, value] of Object.entries(query)) {
       if (value === undefined) continue;
       checkKind(value, `options.query.${name}`, "a string or a number");
       url.searchParams.set(name, String(value));
     }
-    const mayRepeat = isSafe ?? method === "GET";
-    for (let attempt = 0; ; attempt += 1) {
-      const isLast = !mayRepeat || attempt >= this.#retries;
-      let response: Response | undefined;
-      try {
-        response = await this.#fetch(url, {
-          method,
-          headers: {
-            authorization: `Bearer ${this.#key}`,
-            ...(bodyText === undefined ? {} : { "content-type": "application/json" }),
-            ...headers,
-          },
-          ...(bodyText === undefined ? {} : { body: bodyText }),
-          ...(signal === undefined ? {} : { signal }),
-        });
-      } catch (cause) {
-        signal?.throwIfAborted();
-        if (isLast) {
-          const message = `The server at ${this.#url} cannot be reached`;
-          throw new ApiError(message, { status: 0, code: "NETWORK", details: undefined, requestId: undefined, cause });
-        }
-      }
-      if (response !== undefined && (isLast || !RETRIED.has(response.status))) return response;
-      await response?.body?.cancel();
-      const ms = waitMs(attempt, response?.headers.get("retry-after"));
-      await new Promise((resolve) => setTimeout(resolve, ms));
-      signal?.throwIfAborted();
-    }
+    return url;
   }
 
-  #parse(text: string, response: Response): unknown {
+  async #fetchOnce(
+    method: string,
+    url: URL,
+    body: string | undefined,
+    { headers, signal }: RequestOptions,
+  ): Promise<Response> {
+    const type = body === undefined ? {} : { "content-type": "application/json" };
     try {
-      return JSON.parse(text);
+      return await this.#fetch(url, {
+        method,
+        headers: { authorization: `Bearer ${this.#key}`, ...type, ...headers },
+        ...(body === undefined ? {} : { body }),
+        ...(signal === undefined ? {} : { signal }),
+      });
     } catch (cause) {
-      const message = `The server at ${this.#url} did not answer with JSON`;
-      const requestId = response.headers.get("x-request-id") ?? undefined;
-      throw new ApiError(message, { status: response.status, code: "NETWORK", details: undefined, requestId, cause });
+      signal?.throwIfAborted();
+      throw networkError(`The server at ${this.#url} cannot be reached`, cause);
     }
   }
 }
 
-function toApiError(response: Response, body: unknown): ApiError {
-  const { error } = (body ?? {}) as { readonly error?: { code?: string; message?: string; details?: unknown } };
-  return new ApiError(error?.message ?? `The server answered with status ${response.status}`, {
-    ...{ status: response.status, code: error?.code ?? "INTERNAL", details: error?.details, cause: undefined },
-    requestId: response.headers.get("x-request-id") ?? undefined,
-  });
+/** Reads a body of JSON. @throws {ApiError} for the status of an error, unless the caller accepts it */
+async function readBody(
+  received: Received,
+  { accept }: Pick<RequestOptions, "accept">,
+): Promise<Readonly<Record<string, unknown>>> {
+  const body = await readJson(received);
+  if (received.response.ok || accept?.(received.response.status, body) === true) return body;
+  throw toApiError(received, body);
 }

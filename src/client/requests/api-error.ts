@@ -1,0 +1,68 @@
+// The error of the client's methods, and its codes for what is not an answer of the API.
+
+/**
+ * The response of the server to a request that failed.
+ * @example
+ * ```typescript
+ * import { ApiError, type TenantClient } from "glovebox/client";
+ *
+ * async function findVersion(tenant: TenantClient, tool: string, version: number): Promise<string | undefined> {
+ *   try {
+ *     return (await tenant.version(tool, version)).state;
+ *   } catch (error) {
+ *     if (error instanceof ApiError && error.code === "NOT_FOUND") return undefined;
+ *     throw error;
+ *   }
+ * }
+ * ```
+ */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  /** Status of the response; 0 if there was no complete response. */
+  readonly status: number;
+  /**
+   * Code of the error, such as `NOT_FOUND`. The client itself sets these:
+   * - `NETWORK`: there was no response, or the connection was lost before it was complete.
+   * - `INVALID_RESPONSE`: the response is not one of the API, such as a page of HTML. The URL may be wrong.
+   * - `RESPONSE_TOO_LARGE`: the response, or one event of a stream, is longer than `maxResponseBytes`.
+   * - `NO_RESULT`: the events of a call ended without its result.
+   */
+  readonly code: string;
+  /** Details of the error as the server sent them, such as the path of an invalid field. */
+  readonly details: unknown;
+  /** Id under which the server's operator finds the request in the log. */
+  readonly requestId: string | undefined;
+
+  constructor(
+    message: string,
+    { status, code, details, requestId, cause }: Pick<ApiError, "status" | "code" | "details" | "requestId" | "cause">,
+  ) {
+    super(message, { cause });
+    this.status = status;
+    this.code = code;
+    this.details = details;
+    this.requestId = requestId;
+  }
+}
+
+/** Returns whether there was no complete response, so that another request may get one. */
+export const isNetworkError = (thrown: unknown): thrown is ApiError =>
+  thrown instanceof ApiError && thrown.status === 0 && thrown.code === "NETWORK";
+
+/** Returns whether the same request may succeed later: the network, a limit of requests, or the server or a proxy failed. */
+export const isTemporary = (thrown: unknown): thrown is ApiError =>
+  isNetworkError(thrown) || (thrown instanceof ApiError && (thrown.status === 429 || thrown.status >= 500));
+
+export function networkError(message: string, cause: unknown, details?: unknown): ApiError {
+  return new ApiError(message, { status: 0, code: "NETWORK", details, requestId: undefined, cause });
+}
+
+/** @param details `callId`, as far as it is known */
+export function noResult(
+  message: string,
+  details: { readonly callId?: string | undefined },
+  cause?: ApiError,
+): ApiError {
+  const { status = 200, requestId } = cause ?? {};
+  return new ApiError(message, { status, code: "NO_RESULT", details, requestId, cause });
+}
