@@ -94,7 +94,11 @@ test("a task is found by the caller that has started it, and by no other", async
   for (const method of ["tasks/get", "tasks/update", "tasks/cancel"]) {
     expect((await send(method, { taskId }, TASKS, "eve")).error?.code).toBe(-32_602);
     expect((await send(method, { taskId: `${String(taskId)}x` })).error?.code).toBe(-32_602);
-    expect((await send(method, { taskId: 5 })).error?.code).toBeLessThan(0);
+    for (const wrong of [{ taskId: 5 }, { taskId: "" }, { taskId: "x".repeat(257) }, {}]) {
+      const { error } = await send(method, wrong);
+      expect(error?.code).toBe(-32_602);
+      expect(error?.message).toContain("taskId: Expected the id of a task: a string of 1 to 256 characters");
+    }
   }
   expect(await statusOf(taskId)).toBe("working");
   expect((await send("tasks/cancel", { taskId })).result).toMatchObject({ resultType: "complete" });

@@ -38,8 +38,10 @@ interface TaskDependencies {
   readonly runs: McpTaskRuns;
 }
 
-const IdSchema = z.string().min(1).max(MAX_ID_LENGTH);
-const TaskParamsSchema = z.looseObject({ taskId: IdSchema });
+// With messages of their own, because the SDK puts those of zod into the protocol error.
+const ID_ERROR = `Expected the id of a task: a string of 1 to ${MAX_ID_LENGTH} characters`;
+const IdSchema = z.string(ID_ERROR).min(1, ID_ERROR).max(MAX_ID_LENGTH, ID_ERROR);
+const TaskParamsSchema = z.looseObject({ taskId: IdSchema }, "Expected parameters with the taskId");
 /** Adds the methods of the extension to a server. @param guard turns errors into what a client may see */
 export function addTaskMethods(
   { host, caller, server, runs }: TaskDependencies,
