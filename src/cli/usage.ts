@@ -100,7 +100,7 @@ Options of serve, config and db (db: the database, the folder, the key and the c
   --nats URL          a NATS server, whose executors run the calls (default: they run on this machine)
   --nats-credentials FILE  the credentials of the server: control-plane.json of glovebox executor credentials
   --nats-tls-ca FILE  the certificates that sign the NATS server's, in PEM format
-  --config FILE       the config file (default: ./glovebox.config.ts, if it exists)
+  --config FILE       the config file (default: ./glovebox.config.ts, .js, .mjs or .json, if it exists)
 
 Options of executor. Variables can set them too: GLOVEBOX_NATS_URL, GLOVEBOX_NATS_CREDENTIALS, GLOVEBOX_NATS_TLS_CA, GLOVEBOX_EXECUTOR_POOL …
   --nats URL          the NATS server: nats://HOST:PORT, or tls://HOST:PORT

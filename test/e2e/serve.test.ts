@@ -180,7 +180,7 @@ test("reads its config file and variables, and flags come first", async () => {
 test.for([
   [["serve", "--database", "mysql://x"], "postgres://"],
   [["serve", "--config", "none.ts"], "none.ts does not exist"],
-  [["serve", "--log-level", "loud"], "logLevel"],
+  [["serve", "--log-level", "loud"], "--log-level: Expected one of"],
 ] as const)("%j is a usage error that says what is right", async ([args, expected]) => {
   await using server = start(args);
   expect(await server.exit).toBe(2);
@@ -205,6 +205,102 @@ test("says which option of a config file is wrong", async () => {
   await using server = start(["serve"]);
   expect(await server.exit).toBe(2);
   expect(server.stderr).toContain("prot");
+});
+
+test.for([
+  ["glovebox.config.mjs", "export default { port: 7001 };"],
+  ["glovebox.config.mts", "export default { port: 7001 as const };"],
+  ["glovebox.config.cjs", "module.exports = { port: 7001 };"],
+  ["glovebox.config.json", '{ "port": 7001 }'],
+])("reads %s", async ([name, text]) => {
+  writeFileSync(join(folder, name as string), text as string);
+  await using config = start(["config"]);
+  expect([await config.exit, config.stderr]).toEqual([0, ""]);
+  expect(JSON.parse(config.stdout)).toMatchObject({ port: 7001 });
+});
+
+test("says which one of several config files it reads", async () => {
+  for (const [name, port] of [
+    ["js", 7002],
+    ["ts", 7001],
+    ["json", 7003],
+  ] as const)
+    writeFileSync(
+      join(folder, `glovebox.config.${name}`),
+      name === "json" ? `{"port":${port}}` : `export default { port: ${port} };`,
+    );
+  await using config = start(["config"]);
+  expect(await config.exit).toBe(0);
+  expect(config.stderr).toBe(
+    "glovebox: Reading glovebox.config.ts, and not glovebox.config.js, glovebox.config.json\n",
+  );
+  expect(JSON.parse(config.stdout)).toMatchObject({ port: 7001 });
+});
+
+test("prints the configuration and ends, also if a config file keeps a timer", async () => {
+  writeFileSync(join(folder, "glovebox.config.ts"), "setInterval(() => {}, 1_000);\nexport default { port: 7001 };\n");
+  await using config = start(["config"]);
+  expect(await config.exit).toBe(0);
+  expect(JSON.parse(config.stdout)).toMatchObject({ port: 7001 });
+  writeFileSync(join(folder, "bad.ts"), "setInterval(() => {}, 1_000);\nthrow new Error('broken');\n");
+  await using bad = start(["config", "--config", "bad.ts"]);
+  expect([await bad.exit, bad.stdout]).toEqual([2, ""]);
+});
+
+const ENDED = "glovebox.config.ts has ended the process before it has exported its options";
+test.for([
+  ["ends the process", "process.exit(0);\nexport default {};", ENDED],
+  ["never loads", "await new Promise(() => {});\nexport default {};", ENDED],
+  ["throws", "throw new Error('broken');", "glovebox.config.ts cannot be loaded: broken"],
+  ["throws in a getter", "export default { get port() { throw new Error('broken'); } };", "cannot be loaded: broken"],
+  [
+    "throws in a getter of an object",
+    "export default { jwt: { audience: 'a', get issuer() { throw new Error('broken'); } } };",
+    "cannot be loaded: broken",
+  ],
+  ["exports a Map", "export default new Map([['port', 7001]]);", "options: Expected a plain object, got a Map"],
+  ["exports nothing", "export const port = 7001;", "glovebox.config.ts must export its options"],
+])("a config file that %s is an error", async ([, text, expected]) => {
+  writeFileSync(join(folder, "glovebox.config.ts"), text as string);
+  await using config = start(["config"]);
+  expect([await config.exit, config.stdout]).toEqual([2, ""]);
+  expect(config.stderr).toContain(expected);
+  expect(config.stderr).not.toContain("unexpected");
+});
+
+test.for([
+  [["--config", "."], {}, "--config: expected a file, got the folder ."],
+  [["--config", "broken.json"], {}, "The config file broken.json cannot be loaded"],
+  [["--config", "list.json"], {}, "options: Expected a plain object, got an array"],
+  [["--config", "text.json"], {}, 'The config file text.json must contain its options: { "port": 7070 }'],
+  [[], { GLOVEBOX_PORT: "80x" }, "environment.GLOVEBOX_PORT: Expected a number, got a string"],
+  [
+    [],
+    { GLOVEBOX_WEBHOOK_ADDRESSES: "10.0.0.0/8,hooks.internal" },
+    "environment.GLOVEBOX_WEBHOOK_ADDRESSES.1: Expected an IP address",
+  ],
+  [
+    [],
+    { GLOVEBOX_JWT: '{"issuer":"ftp://x","audience":"a"}' },
+    "environment.GLOVEBOX_JWT.issuer: Expected an https URL",
+  ],
+  [["--log-level", "loud"], {}, "--log-level: Expected one of"],
+  [["--allow-host", "*"], {}, "--allow-host.0: Expected a host name"],
+] as const)("%j with the variables %j is an error that names its source", async ([args, env, expected]) => {
+  writeFileSync(join(folder, "broken.json"), "{ port: 7001 }");
+  writeFileSync(join(folder, "list.json"), "[7001]");
+  writeFileSync(join(folder, "text.json"), '"7001"');
+  await using config = start(["config", ...args], env);
+  expect([await config.exit, config.stdout]).toEqual([2, ""]);
+  expect(config.stderr).toContain(expected);
+  expect(config.stderr).not.toContain("file://");
+});
+
+test("a flag replaces a variable that is not valid", async () => {
+  // Kubernetes sets it for a service with the name "glovebox".
+  await using config = start(["config", "--port", "7001"], { GLOVEBOX_PORT: "tcp://10.0.0.1:7070" });
+  expect(await config.exit).toBe(0);
+  expect(JSON.parse(config.stdout)).toMatchObject({ port: 7001 });
 });
 
 test("keeps its data readable for its user only", async () => {

@@ -28,6 +28,7 @@ export function createTestIo(stop: AbortSignal = new AbortController().signal): 
     stderr: outputTo("stderr"),
     stop,
     setStopTimeout() {},
+    exitAfterCommand() {},
   };
   return { io, written };
 }

@@ -1,13 +1,9 @@
 // glovebox serve: runs the server until it is stopped. glovebox config: prints the configuration that it would run with.
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import type { ServerConfig } from "../../server/config/server-options.ts";
+import { readConfigFile } from "../shared/config-file.ts";
 import { type Io, START_STOP_MS } from "../terminal/process-io.ts";
-import { type Arguments, UsageError } from "../usage.ts";
+import type { Arguments } from "../usage.ts";
 
-/** Names of the config file in the working directory, by preference. */
-const CONFIG_FILES = ["glovebox.config.ts", "glovebox.config.js"] as const;
 /** Time in ms that closing takes in addition to the drain. */
 const CLOSE_MS = 10_000;
 
@@ -33,32 +29,29 @@ function readFlags({ values }: Arguments): { readonly [option: string]: unknown 
   );
 }
 
-/** Returns the default export of the config file; no options if there is no file. */
-async function readConfigFile({ values }: Arguments): Promise<object> {
-  const named = values.config as string | undefined;
-  const found = CONFIG_FILES.map((name) => join(process.cwd(), name)).find((path) => existsSync(path));
-  const path = named === undefined ? found : resolve(named);
-  if (path === undefined) return {};
-  if (!existsSync(path)) throw new UsageError(`--config: ${named} does not exist`);
-  let loaded: { readonly default?: unknown };
-  try {
-    loaded = (await import(pathToFileURL(path).href)) as typeof loaded;
-  } catch (thrown) {
-    throw new UsageError(
-      `The config file cannot be loaded: ${Error.isError(thrown) ? thrown.message : String(thrown)}`,
-    );
-  }
-  if (typeof loaded.default === "object" && loaded.default !== null) return loaded.default;
-  throw new UsageError("The config file must export its options: export default { port: 7070 }");
+/** Returns the flag that sets an option. */
+function flagOf(option: string): string | undefined {
+  const flag = Object.keys(FLAGS).find((name) => FLAGS[name] === option);
+  return flag && `--${flag}`;
 }
 
 /** Returns the configuration: defaults, then the config file, then the environment, then flags. */
 export async function readConfig(given: Arguments, io: Io): Promise<ServerConfig> {
-  const [{ parseServerOptions }, { readEnvironment }] = await Promise.all([
+  const [{ mergeServerOptions }, { ENVIRONMENT_NAMES, readEnvironment }] = await Promise.all([
     import("../../server/config/server-options.ts"),
     import("../../server/config/environment.ts"),
   ]);
-  return parseServerOptions(await readConfigFile(given), readEnvironment(io.env), readFlags(given));
+  // A config file may start a timer or open a connection, which would keep the process alive.
+  io.exitAfterCommand();
+  const fileOptions = await readConfigFile(given.values.config as string | undefined, {
+    warn: (line) => io.stderr.print(`glovebox: ${line}\n`),
+    isStopped: () => io.stop.aborted,
+  });
+  return mergeServerOptions([
+    { options: fileOptions },
+    { options: readEnvironment(io.env), nameOf: (option) => `environment.${ENVIRONMENT_NAMES[option]}` },
+    { options: readFlags(given), nameOf: flagOf },
+  ]);
 }
 
 /** Exits with 0 after SIGINT or SIGTERM, when the running calls have ended. A second signal, or one before it has started, ends it at once. */

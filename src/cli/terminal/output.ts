@@ -91,6 +91,14 @@ export class CliOutput {
     await Promise.allSettled(events);
   }
 
+  /** Resolves when everything has been written, or the stream has failed. */
+  async flushed(): Promise<void> {
+    if (this.#isFailed) return;
+    await new Promise<void>((resolve) => {
+      this.#stream.write("", () => resolve());
+    });
+  }
+
   /**
    * Returns the stream, for a protocol that writes its own messages. From then on the caller handles its errors, and print() does nothing.
    */

@@ -14,6 +14,8 @@ export const EXIT_INTERRUPTED: number = 128 + constants.signals.SIGINT;
 const NPM_ENDED = 128 + constants.signals.SIGTERM;
 /** Time in ms that a stopped command has to end in order. After that the process exits, which also ends its worker processes. */
 const MAX_STOP_MS = 10_000;
+/** Time in ms that the process has to end by itself after a command that asked for it. */
+const LINGER_MS = 500;
 /** Signals within this time in ms count as one. */
 const SAME_SIGNAL_MS = 500;
 const MAX_MESSAGE_LENGTH = 4_000;
@@ -48,6 +50,8 @@ export interface Io {
   readonly stop: AbortSignal;
   /** Sets how long the command may take to end in order after it was stopped, in ms. @default 10_000 */
   setStopTimeout(ms: number): void;
+  /** Lets the process end soon after the command, also if code of the user's that the command has run would keep it alive. */
+  exitAfterCommand(): void;
 }
 
 /** Returns the exit code of a stopped command; undefined while it runs. */
@@ -73,6 +77,7 @@ export class ProcessIo implements Io {
   /** Set by a failed output or an uncaught error. Takes precedence over the command's result. */
   #failureCode: number | undefined;
   #stopTimeoutMs: number = MAX_STOP_MS;
+  #exitsAfterCommand = false;
   #stoppedAt = 0;
   readonly stdout: CliOutput;
   readonly stderr: CliOutput;
@@ -112,6 +117,7 @@ export class ProcessIo implements Io {
       if (this.stop.aborted) this.#process.exitCode = this.#failureCode ?? stopCodeOf(this);
       else this.#fail(thrown);
     }
+    await this.#exitSoon();
   }
 
   #fail(thrown: unknown): void {
@@ -142,6 +148,17 @@ export class ProcessIo implements Io {
 
   setStopTimeout(ms: number): void {
     this.#stopTimeoutMs = ms;
+  }
+
+  exitAfterCommand(): void {
+    this.#exitsAfterCommand = true;
+  }
+
+  /** Ends the process after a while if the command has asked for it. Until then, it can end by itself, which loses no output. */
+  async #exitSoon(): Promise<void> {
+    if (!this.#exitsAfterCommand) return;
+    await Promise.all([this.stdout.flushed(), this.stderr.flushed()]);
+    setTimeout(() => this.#process.exit(), LINGER_MS).unref();
   }
 
   /** The first signal stops the command, a second one ends the process at once. npm passes on a signal that the terminal has sent as well. */

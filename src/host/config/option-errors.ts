@@ -53,15 +53,16 @@ export function toOptionIssues(schema: z.core.$ZodType, { issues }: z.core.$ZodE
 
 /**
  * Parses options with a schema.
- * @param what name of the options in the message, which precedes each path
+ * @param what name of the options in the message, which precedes each path; or a function that returns the name of a path
  * @throws {ToolError} PARAM_INVALID, which names the path of each invalid option
  */
-export function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: string): T {
+export function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: string | ((pointer: string) => string)): T {
   // zod compiles a schema to JavaScript when it parses the first value, which is slower for options: they are parsed once or a few times.
   const parsed = schema.safeParse(value, { jitless: true });
   if (parsed.success) return parsed.data;
   const issues = toOptionIssues(schema, parsed.error).map((issue) => ({ ...issue }));
-  const text = issues.map(({ pointer, message }) => `${pointer === "" ? what : `${what}.${pointer}`}: ${message}`);
+  const nameOf = typeof what === "string" ? (pointer: string) => (pointer === "" ? what : `${what}.${pointer}`) : what;
+  const text = issues.map(({ pointer, message }) => `${nameOf(pointer)}: ${message}`);
   throw new ToolError("PARAM_INVALID", text.join("; "), { details: { problems: issues } });
 }
 

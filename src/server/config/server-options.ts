@@ -5,10 +5,9 @@ import { ToolError } from "../../host/index.ts";
 import { plainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { LimitsSchema } from "../records/tenant-policy.ts";
 import { PackagesSchema } from "../tools/packages.ts";
+import { AddressRangeSchema, HostNameSchema, SecureBaseUrlSchema, SecureUrlSchema } from "./network-options.ts";
 
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
-const isSecureUrl = (text: string): boolean =>
-  /^https:|^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)/i.test(text);
 
 const NatsUrlSchema = z
   .string()
@@ -30,7 +29,7 @@ export const ServerOptionsSchema = z.strictObject({
    * Host names that clients use, with or without a port, in addition to the loopback names. Without any, a server that listens on another
    * address than those of this machine is reached by IP address only.
    */
-  allowHosts: z.array(z.string().min(1).max(255)).max(100).default([]),
+  allowHosts: z.array(HostNameSchema).max(100).default([]),
   /**
    * Where other replicas with the same Postgres reach this one: `http://10.0.0.7:7070`. They pass on to it calls of the tool sessions that it has,
    * encrypted. Default: the address that it listens on; if that is every address of the machine, the one from which it connects to Postgres.
@@ -86,15 +85,15 @@ export const ServerOptionsSchema = z.strictObject({
    */
   logLevel: z.enum(["silent", "error", "warn", "info", "debug"]).default("info"),
   /** Addresses and CIDR ranges that webhooks may reach although they are not public. */
-  webhookAddresses: z.array(z.string().min(1).max(64)).max(100).default([]),
+  webhookAddresses: z.array(AddressRangeSchema).max(100).default([]),
   /** Accepts JWTs of an identity provider as well as API keys. A token must name its tenant; it never acts for the platform. */
   jwt: strictObject({
     /** The issuer of the tokens: an https URL, or http on this machine. */
-    issuer: z.url(),
+    issuer: SecureUrlSchema,
     /** The audience that a token must be issued for. */
     audience: z.string().min(1).max(1_024),
     /** URL of the issuer's keys. Default: the `jwks_uri` of its metadata. */
-    jwksUri: z.url().optional(),
+    jwksUri: SecureUrlSchema.optional(),
     /** The claim that holds the id of the tenant. */
     tenantClaim: z.string().min(1).max(256).default("tenant"),
     /** Prefix of this server's scopes in a token. */
@@ -103,13 +102,13 @@ export const ServerOptionsSchema = z.strictObject({
   /** Lets people sign in to the console at an identity provider (OpenID Connect). A user must have a tenant, and never acts for the platform. */
   oidc: strictObject({
     /** The provider: an https URL, or http on this machine. */
-    issuer: z.url().refine(isSecureUrl, { error: "Expected an https URL, or http on this machine" }),
+    issuer: SecureBaseUrlSchema,
     /** The id of this server at the provider. */
     clientId: z.string().min(1).max(1_024),
     /** The secret of this server at the provider. Default: a public client, which PKCE protects. */
     clientSecret: z.string().min(1).max(4_096).optional(),
     /** The URL of this server for browsers. `/console/sign-in/callback` below it must be registered at the provider. */
-    publicUrl: z.url().refine(isSecureUrl, { error: "Expected an https URL, or http on this machine" }),
+    publicUrl: SecureBaseUrlSchema,
     /** Scopes that are requested of the provider, separated by spaces. */
     request: z.string().min(1).max(1_024).default("openid"),
     /** The claim of the ID token that holds the id of the tenant. */
@@ -173,14 +172,35 @@ export const toAllowedHosts = (config: Pick<ServerConfig, "host" | "allowHosts">
 
 const SourceSchema = plainObject(z.record(z.string(), z.unknown()));
 
+/** Options from one place: a config file, the environment, or the command line. */
+export interface OptionSource {
+  readonly options: object;
+  /** Returns the name that an option has there, for error messages. Default: `options.port` for `port`. */
+  readonly nameOf?: ((option: string) => string | undefined) | undefined;
+}
+
 /**
  * Parses the options of a server.
- * @param sources each source overrides the ones before it
  * @throws {ToolError} PARAM_INVALID, which names the path of each invalid option
  */
-export function parseServerOptions(...sources: readonly object[]): ServerConfig {
-  for (const source of sources) parseOptions(SourceSchema, source, "options");
-  const config = parseOptions(plainObject(ServerOptionsSchema), Object.assign({}, ...sources), "options");
+export const parseServerOptions = (options: object): ServerConfig => mergeServerOptions([{ options }]);
+
+/**
+ * Parses options from several places.
+ * @param sources each source overrides the ones before it
+ * @throws {ToolError} PARAM_INVALID, which names each invalid option as its source does
+ */
+export function mergeServerOptions(sources: readonly OptionSource[]): ServerConfig {
+  for (const { options } of sources) parseOptions(SourceSchema, options, "options");
+  const merged: object = Object.assign({}, ...sources.map(({ options }) => options));
+  const nameOf = (pointer: string): string => {
+    const [option = "", ...rest] = pointer.split(".");
+    const source = sources.findLast(({ options }) => Object.hasOwn(options, option));
+    return [source?.nameOf?.(option) ?? `options.${option}`, ...rest].join(".");
+  };
+  const config = parseOptions(plainObject(ServerOptionsSchema), merged, (pointer) =>
+    pointer === "" ? "options" : nameOf(pointer),
+  );
   const { masterKey, masterKeyFile, masterKeyCommand } = config;
   const given = [masterKey, masterKeyFile, masterKeyCommand].filter((value) => value !== undefined);
   if (given.length <= 1) return config;

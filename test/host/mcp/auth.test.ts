@@ -421,4 +421,18 @@ describe("createResourceServer()", () => {
     expect(create).toThrow(ToolError);
     expect(create).toThrow(message);
   });
+
+  test("describes an invalid issuer as what it is: a URL, or one in an object", () => {
+    const secure = "Expected an https URL without a fragment, or http on this machine";
+    const problemOf = (issuer: unknown): unknown => {
+      try {
+        return serverOf({ authorizationServers: [issuer as string] });
+      } catch (thrown) {
+        return (thrown as Error).message;
+      }
+    };
+    expect(problemOf("ftp://x")).toBe(`options.authorizationServers.0: ${secure}`);
+    expect(problemOf({ issuer: "ftp://x" })).toBe(`options.authorizationServers.0.issuer: ${secure}`);
+    expect(problemOf(5)).toBe("options.authorizationServers.0: Expected a string or a plain object, got a number");
+  });
 });

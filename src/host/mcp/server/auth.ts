@@ -84,7 +84,11 @@ const METADATA_SECONDS = 3_600;
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
 const isUrl = (text: string): boolean => URL.canParse(text) && isSecure(new URL(text)) && new URL(text).hash === "";
-const UrlSchema = z.string().refine(isUrl, "Expected an https URL without a fragment, or http on this machine");
+// A format, whose error does not count as one about the type: an error about an issuer does not mention that it could be an object.
+const UrlSchema = z.stringFormat("secure_url", isUrl, {
+  error: ({ code }) =>
+    code === "invalid_format" ? "Expected an https URL without a fragment, or http on this machine" : undefined,
+});
 const ScopeSchema = z.string().regex(SCOPE, 'Expected a scope: ASCII without spaces, " and \\');
 const KeySetSchema = z.custom<JSONWebKeySet>(
   (value) => Array.isArray((value as JSONWebKeySet | null)?.keys),
