@@ -261,6 +261,7 @@ const SCHEMA: readonly (readonly [string, object, string])[] = [
   ["a host that is a URL", ingress({ hosts: ["http://a/b"] }), "#/controlPlane/ingress/hosts/0: String does not match"],
   ["an annotation that is a number", ingress({ annotations: { a: 1 } }), "#/controlPlane/ingress/annotations/a"],
   ["an allowed host that is a URL", control({ allowHosts: ["https://a.b"] }), "#/controlPlane/allowHosts/0"],
+  ["an allowed host that is a pattern", control({ allowHosts: ["*.a.b"] }), "#/controlPlane/allowHosts/0"],
   [
     "a replica URL with a password",
     control({ replicaUrl: "http://a:b@c" }),
