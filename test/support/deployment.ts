@@ -119,8 +119,8 @@ export async function openDeployment(options: DeploymentOptions): Promise<Deploy
   };
   writeFileSync(join(folder, "master.key"), Buffer.alloc(32, 7).toString("base64"));
   writeFileSync(join(folder, "glovebox.config.js"), `export default ${JSON.stringify(config)}`);
-  // A second interpreter of each process would only wait.
-  const env = { ...cliEnvironment(folder), GLOVEBOX_WARM_PYTHON_PROCESSES: "0" };
+  // Further processes and interpreters of each member would only wait.
+  const env = { ...cliEnvironment(folder), GLOVEBOX_WARM_PROCESSES: "0", GLOVEBOX_WARM_PYTHON_PROCESSES: "0" };
   const start = (args: readonly string[], wrapper: readonly string[] = []): NodeProcess =>
     resources.use(new NodeProcess(args, { cwd: folder, env, wrapper }));
   const nodeFlagsOf = options.nodeFlagsOf ?? (() => []);

@@ -10,6 +10,9 @@ import { createGlovebox, type FleetEvent, type Glovebox, type GloveboxOptions } 
 import { CliProcess } from "./cli-process.ts";
 import { type NatsServer, startNatsServer } from "./nats-server.ts";
 
+/** Further processes and interpreters of each executor would only wait. */
+const FRUGAL = ["--warm-processes", "0", "--warm-python-processes", "0"];
+
 export interface FleetOptions {
   readonly executors: readonly string[];
   /** Pool of an executor. Default: `default`. */
@@ -62,7 +65,17 @@ export async function openFleet({
     ...{ nats, host, credentialsOf, until },
     start: async (id, flags = [], url = nats.url) => {
       const home = mkdtempSync(join(folder, "home-"));
-      const args = ["executor", "--nats", url, "--credentials", credentialsOf(id), "--max-workers", "4", ...flags];
+      const args = [
+        "executor",
+        "--nats",
+        url,
+        "--credentials",
+        credentialsOf(id),
+        "--max-workers",
+        "4",
+        ...FRUGAL,
+        ...flags,
+      ];
       const executor = new CliProcess(args, home);
       started.push(executor);
       await executor.says("stdout", /is ready/);

@@ -15,6 +15,9 @@ import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 export const STORES = ["sqlite", "postgres"] as const;
 export type StoreKind = (typeof STORES)[number];
 
+/** Most tests make few calls: a process that waits for a further tenant would take half of their CPU time. */
+const FRUGAL = { limits: PATIENT_LIMITS, warmProcesses: 0, warmPythonProcesses: 0 };
+
 const USER = "postgres";
 const PASSWORD = "test";
 
@@ -53,6 +56,8 @@ export interface TestStore extends AsyncDisposable {
     readonly dataDir: string;
     readonly database?: string;
     readonly limits: typeof PATIENT_LIMITS;
+    readonly warmProcesses: number;
+    readonly warmPythonProcesses: number;
   };
 }
 
@@ -76,7 +81,7 @@ export class TestStores implements AsyncDisposable {
       rmSync(dataDir, { recursive: true, force: true });
     };
     if (kind === "sqlite")
-      return { kind, options: { dataDir, limits: PATIENT_LIMITS }, [Symbol.asyncDispose]: async () => remove() };
+      return { kind, options: { dataDir, ...FRUGAL }, [Symbol.asyncDispose]: async () => remove() };
     this.#postgres ??= this.#start();
     const { server, port } = await this.#postgres;
     this.#count += 1;
@@ -85,7 +90,7 @@ export class TestStores implements AsyncDisposable {
     const database = `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${name}`;
     return {
       kind,
-      options: { dataDir, database, limits: PATIENT_LIMITS },
+      options: { dataDir, database, ...FRUGAL },
       [Symbol.asyncDispose]: async () => remove(),
     };
   }
@@ -105,6 +110,8 @@ export class TestStores implements AsyncDisposable {
     const databaseDir = join(folder, "data");
     const server = new EmbeddedPostgres({
       ...{ databaseDir, user: USER, password: PASSWORD, port, persistent: true },
+      // What is committed survives a kill of Postgres, and not a loss of power.
+      postgresFlags: ["-c", "fsync=off", "-c", "full_page_writes=off"],
       createPostgresUser: process.getuid?.() === 0,
       onLog() {},
       onError() {},
