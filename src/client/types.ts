@@ -57,9 +57,9 @@ export type CreatedTrigger = z.output<typeof CreatedTriggerSchema>;
 export type Tenant = z.output<typeof TenantSchema>;
 /** An API key without the key itself. `tenantId` is null for a key of the platform. Times are in ms since 1970. */
 export type ApiKey = z.output<typeof KeySchema>;
-/** A new API key with the key itself, which is shown only once. */
 /** An API key with what it uses of its limits now. */
 export type ApiKeyWithUse = z.output<typeof KeyWithUseSchema>;
+/** A new API key with the key itself, which is shown only once. */
 export type CreatedApiKey = z.output<typeof CreatedKeySchema>;
 /** A tool in a list: its name, the number of its versions, and the latest one. */
 export type ToolSummary = z.output<typeof ToolSummarySchema>;

@@ -222,7 +222,7 @@ export class ApiTransport {
           if (event.event === "result") return;
         }
       } catch (thrown) {
-        signal?.throwIfAborted();
+        if (signal?.aborted === true) throw signal.reason;
         const isMissing = thrown instanceof ApiError && thrown.status === 404;
         if (!hasBegun || !(isMissing || isTemporary(thrown))) throw thrown;
         missing = isMissing ? missing + 1 : 0;

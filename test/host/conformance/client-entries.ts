@@ -8,7 +8,9 @@ import type { OptionTable, PublicEntry } from "../../support/option-fuzz.ts";
 // biome-ignore lint/suspicious/noExplicitAny: the functions get values of wrong types
 const given = (value: unknown): any => value;
 
-const clientOptions: OptionTable = { url: "text", key: "text", retries: "number", fetch: "function" };
+const clientOptions: OptionTable = {
+  ...{ url: "text", key: "text", retries: "number", fetch: "function", maxResponseBytes: "number" },
+};
 // Nothing listens at this port.
 const validClient = () => ({ url: "http://127.0.0.1:9", key: "gb_key", retries: 0 });
 
@@ -241,6 +243,7 @@ export function clientEntries(open: () => Promise<Server>): readonly PublicEntry
     const { url, adminKey = "" } = await open();
     const client = createClient({ url, key: adminKey });
     await client.createTenant({ id: "acme" });
+    await client.tenant("acme").deploy({ name: "add", source: "export default ({ a, b }) => a + b" });
     return client;
   };
   const client = (): Promise<GloveboxClient> => (connected ??= connect());

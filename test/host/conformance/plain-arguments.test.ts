@@ -8,6 +8,7 @@ import {
   whenCalled,
   whenSucceeded,
 } from "../../../src/host/agent/index.ts";
+import { findBlockedRange } from "../../../src/host/capabilities/fetch/guarded-request.ts";
 import { createCodeMode } from "../../../src/host/code-mode/code-mode.ts";
 import { matchesName } from "../../../src/host/routing/name-wildcard.ts";
 import { MemoryToolRegistry } from "../../../src/host/routing/registry.ts";
@@ -117,6 +118,7 @@ const HOST_ROWS: readonly Row[] = [
   ["CodeMode.execute(timeoutMs)", "number", (value) => codeMode.execute(CALL, {}, given(value))],
   ["CodeMode.approve(id)", "text", (value) => codeMode.approve(given(value))],
   ["CodeMode.deny(id)", "text", (value) => codeMode.deny(given(value))],
+  ["findBlockedRange(url)", "text", (value) => findBlockedRange(given(value))],
   ["GloveboxClient.request(method)", "text", (value) => client.request(given(value), "/v1/me")],
   ["GloveboxClient.request(path)", "text", (value) => client.request("GET", given(value))],
   ["GloveboxClient.open(path)", "text", (value) => client.open(given(value))],

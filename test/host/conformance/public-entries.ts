@@ -10,7 +10,7 @@ import { openAgentJournal } from "../../../src/host/agent/agent-journal.ts";
 import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
 import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import { sendGuardedRequest } from "../../../src/host/capabilities/fetch/guarded-request.ts";
+import { findBlockedRange, sendGuardedRequest } from "../../../src/host/capabilities/fetch/guarded-request.ts";
 import { createCodeMode } from "../../../src/host/code-mode/code-mode.ts";
 import { TypeChecker } from "../../../src/host/code-mode/type-checker/type-checker.ts";
 import { GloveboxOptionsSchema } from "../../../src/host/config/options.ts";
@@ -798,6 +798,10 @@ export function publicEntries(glovebox: Glovebox): readonly PublicEntry[] {
         // The address is not public.
         if ((thrown as { readonly code?: string }).code !== "CAPABILITY_DENIED") throw thrown;
       },
+    },
+    {
+      ...{ name: "findBlockedRange(addresses)", where: "addresses", options: "list", valid: () => ["10.0.0.0/8"] },
+      call: (addresses) => void findBlockedRange("http://10.0.0.1", given(addresses)),
     },
     {
       name: "createResourceServer(options)",

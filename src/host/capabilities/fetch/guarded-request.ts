@@ -46,15 +46,18 @@ export interface GuardedResponse {
   readonly isCutOff: boolean;
 }
 
+const UrlSchema = z.string().refine((text) => URL.canParse(text), { error: "Expected a URL" });
+
+const AddressesSchema = z
+  .array(z.string().refine((text) => parseCidr(text) !== undefined, { error: "Expected an address or a CIDR range" }))
+  .max(1_000);
+
 const RequestSchema = strictObject({
-  url: z.string().refine((text) => URL.canParse(text), { error: "Expected a URL" }),
+  url: UrlSchema,
   method: z.enum(METHODS).optional(),
   headers: z.record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/), z.string().max(16_384)).default({}),
   body: z.string().max(MAX_BODY_BYTES).optional(),
-  addresses: z
-    .array(z.string().refine((text) => parseCidr(text) !== undefined, { error: "Expected an address or a CIDR range" }))
-    .max(1_000)
-    .default([]),
+  addresses: AddressesSchema.default([]),
   timeoutMs: z.int().min(1).max(300_000).default(10_000),
   maxResponseBytes: z.int().min(0).max(MAX_BODY_BYTES).default(65_536),
   tenantId: TenantIdSchema.optional(),
@@ -87,7 +90,8 @@ const LOCALHOST = /^(?:.+\.)?localhost\.?$/i;
  * Returns why {@link sendGuardedRequest} can never connect to the host of a URL, as far as that is known without a lookup: the range of its
  * address, such as `private`. Undefined for an address that may be connected to, and for a name.
  * @param url an http or https URL
- * @param addresses addresses and CIDR ranges that may be connected to although they are not public
+ * @param addresses addresses and CIDR ranges that may be connected to although they are not public. Default: none
+ * @throws {ToolError} PARAM_INVALID for text that is no URL, and for an address that is none
  * @example
  * ```typescript
  * import { findBlockedRange } from "glovebox";
@@ -96,9 +100,11 @@ const LOCALHOST = /^(?:.+\.)?localhost\.?$/i;
  * console.log(findBlockedRange("https://example.com/hook")); // undefined
  * ```
  */
-export function findBlockedRange(url: string | URL, addresses: readonly string[] = []): string | undefined {
-  const host = new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
-  const allowed = addresses.map(parseCidr).filter((cidr) => cidr !== undefined);
+export function findBlockedRange(url: string, addresses: readonly string[] = []): string | undefined {
+  const host = new URL(parseOptions(UrlSchema, url, "url")).hostname.replace(/^\[(.*)\]$/, "$1");
+  const allowed = parseOptions(AddressesSchema, addresses, "addresses")
+    .map(parseCidr)
+    .filter((cidr) => cidr !== undefined);
   if (!LOCALHOST.test(host)) return isIP(host) === 0 ? undefined : blockedRange(host, allowed);
   // One address of a name that may be connected to is enough for a request.
   const ranges = ["127.0.0.1", "::1"].map((address) => blockedRange(address, allowed));
