@@ -148,7 +148,7 @@ export type { ReplayMatch } from "./recording/recorded-answers.ts";
 export { type CallRecording, parseRecording } from "./recording/recording.ts";
 export { redactRecording } from "./recording/redact-recording.ts";
 export type { RehearsalGroup, RehearsalOptions, RehearsalReport, ResourceChange } from "./recording/rehearsal.ts";
-export type { ReplayedCall, ReplayOptions, ReplayVerdict } from "./recording/replay-call.ts";
+export type { ChunkDifference, ReplayedCall, ReplayOptions, ReplayVerdict } from "./recording/replay-call.ts";
 export type { CircuitState } from "./routing/health/circuit.ts";
 export type { HealthOptions, SourceHealth } from "./routing/health/source-health.ts";
 export type { ListedTool, ToolMetadata } from "./routing/listed-tool.ts";

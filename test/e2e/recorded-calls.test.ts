@@ -104,6 +104,24 @@ test("DevTools step through a recorded call, which has its recorded outcome", as
   expect(JSON.parse(replay.stdout)).toMatchObject({ verdict: "identical", result: { output: recorded.output } });
 });
 
+test("names the chunks of a stream that differ on another version", async () => {
+  const tenant = createClient({ url: server.url, key: server.adminKey as string }).tenant("acme");
+  const deploy = async (chunk: string): Promise<unknown> => {
+    const source = `export default async function* () { yield 1; yield ${chunk}; return "done"; }`;
+    return await tenant.deploy({ name: "rows", source, approve: true });
+  };
+  await deploy("2");
+  let id = "";
+  for await (const { event, data } of tenant.stream("rows", { input: {} })) if (event === "result") id = data.id;
+  await deploy("3");
+  expect(await gloveboxIn(folder, "replay", id)).toMatchObject({ code: 0, said: expect.stringContaining("identical") });
+  const said = expect.stringMatching(/different[\s\S]*first difference is in chunk 1[\s\S]*changed \/1: 2 → 3/);
+  expect(await gloveboxIn(folder, "replay", id, "--version", "2")).toMatchObject({
+    ...{ code: 1, said: expect.stringMatching(/first difference is in chunk 1[\s\S]*2 → 3[\s\S]*different/) },
+  });
+  expect(await gloveboxIn(folder, "rehearse", "rows", "--version", "2")).toMatchObject({ code: 1, said });
+});
+
 test("the written test passes, and fails after the tool has changed", async () => {
   const project = join(folder, "project");
   await mkdir(join(project, "node_modules"), { recursive: true });

@@ -148,6 +148,43 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await api("POST", `${base}/tools/price/rehearsals`, { version: 1, sample: 0 })).status).toBe(422);
   });
 
+  test("compares the chunks of streamed calls, in replays and rehearsals", async () => {
+    await setPolicy({});
+    const source = (chunk: string): string =>
+      `export default async function* ({ n }) { for (let i = 0; i < n; i += 1) yield ${chunk}; return { n }; }`;
+    const deploy = async (chunk: string): Promise<number> => {
+      const body = { name: "rows", source: source(chunk), approve: true };
+      const deployed = await api<{ version: { version: number } }>("POST", `${base}/tools`, body);
+      return deployed.body.version.version;
+    };
+    await deploy("{ i }");
+    const ids: string[] = [];
+    for (const n of [3, 4]) {
+      const streamed = await fetch(`${running.server.url}${base}/tools/rows/calls`, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${running.server.adminKey}`,
+          "content-type": "application/json",
+          accept: "text/event-stream",
+        },
+        body: JSON.stringify({ input: { n } }),
+      });
+      const text = await streamed.text();
+      expect(text.split("event: chunk").length - 1).toBe(n);
+      ids.push(/call_[0-9a-z]{26}/.exec(text)?.[0] ?? "");
+    }
+    const version = await deploy("n === 4 && i === 1 ? { i, bad: 1 } : { i }");
+    const chunks = { recorded: 4, replayed: 4, first: 1, changes: [{ path: "/1/bad", kind: "added", after: "1" }] };
+    const path = `${base}/calls/${ids[1]}/replays`;
+    expect((await api<Replay>("POST", path, {})).body.verdict).toBe("identical");
+    expect((await api<Replay>("POST", path, { version })).body).toMatchObject({ verdict: "different", chunks });
+    const { body: report } = await api<Rehearsal>("POST", `${base}/tools/rows/rehearsals`, { version });
+    expect(report).toMatchObject({
+      ...{ replayed: 2, identical: 1, different: 1, skipped: 0 },
+      groups: [{ verdict: "different", summary: "chunks: added /*/bad", callIds: [ids[1]], chunks }],
+    });
+  });
+
   test("needs the scope calls:replay, and no other tenant sees a recording", async () => {
     await setPolicy({});
     const made = await call({ n: 1 });

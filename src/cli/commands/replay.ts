@@ -1,5 +1,5 @@
 // glovebox replay: runs a recorded call of a server again on this machine, offline. glovebox rehearse: tries a version with many recorded calls.
-import type { Rehearsal, TenantClient, ToolVersion } from "../../client/index.ts";
+import type { Rehearsal, Replay, TenantClient, ToolVersion } from "../../client/index.ts";
 import type { GloveboxOptions } from "../../host/config/glovebox-options.ts";
 import { createGlovebox, createInspectedGlovebox } from "../../host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../host/glovebox/glovebox.ts";
@@ -54,12 +54,34 @@ function addVersion(glovebox: Glovebox, { recording, version, code }: Fetched): 
   glovebox.setRelease(toolName, [released as unknown as ReleaseVersion], { tenantId });
 }
 
-function printReplayed({ verdict, result, divergence }: ReplayedCall, io: Io): void {
+const HINTS: { readonly [verdict: string]: string } = {
+  not_compared:
+    ": the output is the same, but the recording is of an earlier version, which did not record the chunks of streams",
+};
+
+/** Returns the lines that show how chunks differ. */
+function toChunkLines({ recorded, replayed, first, changes = [] }: NonNullable<Replay["chunks"]>): string[] {
+  const counts =
+    recorded === replayed ? `${recorded} chunks` : `${recorded} chunks were recorded, the replay has ${replayed}`;
+  const where = first === undefined ? "" : `, the first difference is in chunk ${first}`;
+  return [`chunks differ: ${counts}${where}`, ...changes.slice(0, MAX_CHANGES).map(toChangeLine)];
+}
+
+const toChangeLine = ({ path, kind, before = "", after = "" }: NonNullable<Replay["changes"]>[number]): string =>
+  `  ${kind} ${path}: ${before} → ${after}`;
+
+function printReplayed({ verdict, result, divergence, chunks }: ReplayedCall, io: Io): void {
   if (result.success) io.stdout.print(`${JSON.stringify(result.output, null, 2)}\n`);
   else io.stderr.print(`glovebox: ${result.error.code}: ${toVisibleLine(result.error.message)}\n`);
   const where = divergence === undefined ? "" : `: expected ${divergence.expected}, got ${divergence.actual}`;
-  io.stderr.print(`${verdict}${toVisibleLine(where)}\n`);
+  if (chunks !== undefined)
+    for (const line of toChunkLines(chunks as NonNullable<Replay["chunks"]>))
+      io.stderr.print(`${toVisibleLine(line)}\n`);
+  io.stderr.print(`${verdict}${toVisibleLine(where)}${HINTS[verdict] ?? ""}\n`);
 }
+
+/** Changed places that are printed. */
+const MAX_CHANGES = 10;
 
 /** Time in ms for the call of a replay without DevTools. */
 const REPLAY_TIMEOUT_MS = 60_000;
@@ -119,10 +141,13 @@ const percent = (before: number, after: number): string =>
 function printReport(report: Rehearsal, io: Io): void {
   const { replayed, identical, skipped, groups, resources } = report;
   io.stdout.print(`${identical} of ${replayed} calls identical${skipped === 0 ? "" : `, ${skippedText(report)}`}\n`);
-  for (const { verdict, summary, count, callIds, changes } of groups) {
+  for (const { verdict, summary, count, callIds, changes = [], chunks } of groups) {
     io.stdout.print(`${count} ${verdict}: ${toVisibleLine(summary)}\n  ${callIds.slice(0, 5).join(" ")}\n`);
-    for (const { path, kind, before = "", after = "" } of changes?.slice(0, 10) ?? [])
-      io.stdout.print(toVisibleLine(`  ${kind} ${path}: ${before} → ${after}`), "\n");
+    const lines = [
+      ...changes.slice(0, MAX_CHANGES).map(toChangeLine),
+      ...(chunks === undefined ? [] : toChunkLines(chunks)),
+    ];
+    for (const line of lines) io.stdout.print(toVisibleLine(line), "\n");
   }
   for (const [name, { before, after }] of Object.entries(resources))
     io.stdout.print(
@@ -131,10 +156,11 @@ function printReport(report: Rehearsal, io: Io): void {
 }
 
 /** Returns why recordings were skipped. */
-function skippedText({ skipped, skippedFor: { recording, limit } }: Rehearsal): string {
+function skippedText({ skipped, skippedFor: { recording, limit, chunks } }: Rehearsal): string {
   const reasons = [
     ...(recording === 0 ? [] : [`${recording} cannot be replayed`]),
     ...(limit === 0 ? [] : [`${limit} exceeded a limit of the tenant`]),
+    ...(chunks === 0 ? [] : [`${chunks} cannot be compared, because an earlier version did not record their chunks`]),
   ];
   return `${skipped} skipped: ${reasons.join(", ")}`;
 }

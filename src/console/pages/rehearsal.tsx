@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Badge, Button, Empty, ErrorBox } from "../parts/controls.tsx";
 import { SelectField, TextField } from "../parts/fields.tsx";
-import { JsonChanges } from "../parts/json-changes.tsx";
+import { ChunkChanges, JsonChanges } from "../parts/json-changes.tsx";
 import { RecordingHelp } from "../parts/recording-help.tsx";
 import { Table } from "../parts/table.tsx";
 import { formatBytes, formatMs, formatNumber, formatPercent } from "../state/format.ts";
@@ -135,7 +135,7 @@ function Nothing({ tenantId, name, report }: ToolProps & { readonly report: Rehe
 const recordings = (count: number): string => (count === 1 ? "1 recording" : `${formatNumber(count)} recordings`);
 
 /** Says why recordings were not replayed. */
-function Skipped({ skippedFor: { recording, limit } }: RehearsalData): JSX.Element {
+function Skipped({ skippedFor: { recording, limit, chunks } }: RehearsalData): JSX.Element {
   return (
     <>
       {recording === 0
@@ -143,7 +143,10 @@ function Skipped({ skippedFor: { recording, limit } }: RehearsalData): JSX.Eleme
         : `Skipped ${recordings(recording)}: incomplete, for example because of policy.recording.maxBytes, or too old for this version of the server. `}
       {limit === 0
         ? null
-        : `Skipped ${recordings(limit)}: a limit of the tenant, such as a quota of calls, did not let them run for a minute.`}
+        : `Skipped ${recordings(limit)}: a limit of the tenant, such as a quota of calls, did not let them run for a minute. `}
+      {chunks === 0
+        ? null
+        : `Skipped ${recordings(chunks)}: an earlier version of the server did not record the chunks of streams, so they cannot be compared.`}
     </>
   );
 }
@@ -197,7 +200,7 @@ interface GroupProps {
 }
 
 function Group({ tenantId, group, version }: GroupProps): JSX.Element {
-  const { verdict, summary, count, callIds, changes } = group;
+  const { verdict, summary, count, callIds, changes, chunks } = group;
   const [hasAll, setHasAll] = useState(false);
   const ids = hasAll ? callIds : callIds.slice(0, FEW_CALLS);
   return (
@@ -215,6 +218,7 @@ function Group({ tenantId, group, version }: GroupProps): JSX.Element {
           <JsonChanges changes={changes} />
         </div>
       )}
+      {chunks === undefined ? null : <ChunkChanges chunks={chunks} />}
       <div>
         <ul class="call-links" aria-label="Calls">
           {ids.map((id) => (

@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { Badge, Button, ErrorBox, Facts, Loading } from "../parts/controls.tsx";
 import { ErrorView, type StoredError } from "../parts/error-view.tsx";
 import { Checkbox, SelectField } from "../parts/fields.tsx";
-import { JsonChanges } from "../parts/json-changes.tsx";
+import { ChunkChanges, JsonChanges } from "../parts/json-changes.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { RecordingHelp } from "../parts/recording-help.tsx";
 import { type FormSchema, InputForm } from "../parts/schema-form.tsx";
@@ -87,6 +87,10 @@ const VERDICTS = {
   different: ["warn", "The outcome differs from the recorded one."],
   failed: ["bad", "The replay failed with an error that the recording does not have."],
   diverged: ["bad", "The tool requested something that was not recorded, so the replay stopped there."],
+  not_compared: [
+    "warn",
+    "The output is the same. The chunks of the stream were not compared, because an earlier version recorded none.",
+  ],
 } as const;
 
 /** The color of a verdict. */
@@ -106,7 +110,7 @@ type Result = {
 };
 
 function Outcome({ replayed, version }: { readonly replayed: ReplayData; readonly version: string }): JSX.Element {
-  const { verdict, match, divergence, changes } = replayed;
+  const { verdict, match, divergence, changes, chunks } = replayed;
   const recorded = replayed.recorded as Recorded;
   const result = replayed.result as Result;
   return (
@@ -141,6 +145,7 @@ function Outcome({ replayed, version }: { readonly replayed: ReplayData; readonl
           <JsonChanges changes={changes} />
         </section>
       )}
+      {chunks === undefined ? null : <ChunkChanges chunks={chunks} />}
       <div class="columns">
         <section>
           <h2>Recorded</h2>

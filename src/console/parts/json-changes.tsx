@@ -1,9 +1,10 @@
-// The places in which an output differs from the recorded one, with both values.
+// The places in which an output, or the chunks of a stream, differ from the recorded ones, with both values.
 import type { Replay } from "glovebox/client";
 import type { JSX } from "preact";
 import { Badge } from "./controls.tsx";
 import { Table } from "./table.tsx";
 
+type Chunks = NonNullable<Replay["chunks"]>;
 type Change = NonNullable<Replay["changes"]>[number];
 
 const TONES = { added: "good", removed: "bad", changed: "warn" } as const;
@@ -30,5 +31,22 @@ export function JsonChanges({ changes }: { readonly changes: readonly Change[] }
       />
       {changes.length >= MAX_CHANGES ? <p class="faint">The first {MAX_CHANGES} differences are shown.</p> : null}
     </div>
+  );
+}
+
+/** Shows how the chunks of a streamed call differ. */
+export function ChunkChanges({ chunks }: { readonly chunks: Chunks }): JSX.Element {
+  const { recorded, replayed, first, changes } = chunks;
+  return (
+    <section>
+      <h3>Chunks of the stream</h3>
+      <p class="faint">
+        {recorded === replayed
+          ? `Both have ${recorded} chunks. `
+          : `${recorded} chunks were recorded, the replay has ${replayed}. `}
+        {first === undefined ? null : `The first that differs is chunk ${first}.`}
+      </p>
+      {changes === undefined ? null : <JsonChanges changes={changes} />}
+    </section>
   );
 }

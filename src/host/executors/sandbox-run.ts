@@ -13,9 +13,10 @@ import { toAttachmentParts } from "../contract/tool-value.ts";
 import type { CallLog } from "../observability/call-log.ts";
 import { Redactor } from "../observability/redaction/call-redactor.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
-import { CallRecorder, outcomeOf } from "../recording/call-recorder.ts";
+import { CallRecorder } from "../recording/call-recorder.ts";
 import { MAX_RECORDING_BYTES } from "../recording/recording.ts";
 import type { PreparedReplay } from "../recording/replay.ts";
+import { ReplayRun } from "../recording/replay-run.ts";
 import type { ChainedRun } from "../routing/call-chain.ts";
 import type { CallState } from "../routing/open-calls.ts";
 import type { RunAttempt } from "../runs/run-attempt.ts";
@@ -57,7 +58,7 @@ export class SandboxRun implements CallListener, ChainedRun {
   #scope: CallScope | undefined;
   #redactor: Redactor | undefined;
   readonly #recorder: CallRecorder | undefined;
-  readonly #replay: PreparedReplay | undefined;
+  readonly #replayRun: ReplayRun | undefined;
   readonly #run: RunAttempt | undefined;
   readonly #admitted = performance.now();
   #placedAt: number | undefined;
@@ -80,10 +81,12 @@ export class SandboxRun implements CallListener, ChainedRun {
     this.#redactor = tool.session?.redactor;
     log.redactor = this.#redactor;
     const { record, replay, run } = call.context;
-    this.#replay = replay;
+    const replayRun = replay && new ReplayRun(replay);
+    this.#replayRun = replayRun;
     this.#run = run;
     const { maxBytes = MAX_RECORDING_BYTES.default, redact } = record ?? {};
-    const recorder = record && new CallRecorder({ call, profile, maxBytes, redact });
+    const redactor = (): Redactor | undefined => this.#redactor;
+    const recorder = record && new CallRecorder({ call, profile, maxBytes, redact, redactor });
     this.#recorder = recorder;
     this.onTurns =
       run === undefined
@@ -92,6 +95,12 @@ export class SandboxRun implements CallListener, ChainedRun {
             if (isTruncated === true) this.#stop(run.rejectTurns());
             else run.addTurns(text).catch((thrown) => this.#stop(thrown));
           };
+    if (replayRun?.replay.isStreamed === true) {
+      this.onChunks = (come) => {
+        replayRun.addChunks(come);
+        this.#ticket?.credit(come.length);
+      };
+    }
     if (chunks === undefined) return;
     this.onChunks = (come) => {
       recorder?.addChunks(come);
@@ -154,8 +163,8 @@ export class SandboxRun implements CallListener, ChainedRun {
       });
       // Calls that the journal is being asked for are not made any more, although the rest of the pipeline takes time.
       await this.#run?.end();
-      const shown = this.#redactor === undefined ? execution : await redactExecution(execution, this.#redactor);
-      if (this.#replay !== undefined) this.#replay.outcome = await outcomeOf(shown, this.#replay.redact);
+      const redacted = this.#redactor === undefined ? execution : await redactExecution(execution, this.#redactor);
+      const shown = this.#replayRun === undefined ? redacted : await this.#replayRun.end(redacted);
       if (this.#recorder !== undefined) {
         const recording = await this.#recorder.end(shown, this.#redactor);
         notifySafely(this.#call.context.record?.onRecording, recording);
@@ -198,7 +207,7 @@ export class SandboxRun implements CallListener, ChainedRun {
         tool: this.#profile,
         callId,
         tenantId,
-        stream: chunks === undefined ? undefined : true,
+        stream: this.onChunks === undefined ? undefined : true,
         deterministic: context.replay?.start ?? context.run?.start ?? toDeterministic(context),
         ...(session === undefined ? {} : { session: toSessionOrder(session) }),
       },
@@ -256,6 +265,7 @@ export class SandboxRun implements CallListener, ChainedRun {
 
   onPlaced(ageMs = 0): void {
     this.#recorder?.begin();
+    this.#replayRun?.begin();
     this.#run?.begin();
     this.#placedAt = performance.now() - ageMs;
     this.#setCallState("running");
@@ -270,8 +280,8 @@ export class SandboxRun implements CallListener, ChainedRun {
   }
 
   onCapability(name: string, text: string, request: CapabilityRequest): void {
-    if (this.#replay !== undefined && name !== "log") {
-      this.#answerFrom(this.#replay, name, text, request);
+    if (this.#replayRun !== undefined && name !== "log") {
+      this.#answerFrom(this.#replayRun.replay, name, text, request);
       return;
     }
     if (this.#run !== undefined) {
@@ -413,20 +423,21 @@ export class SandboxRun implements CallListener, ChainedRun {
   }
 
   #toExecution(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): Execution {
-    const { limits, definition, chunks, signal } = this.#call;
+    const { limits, definition, signal } = this.#call;
     const usage = this.#usage(message, peakBytes);
     const [text] = parts;
     if (message.outcome === "output" && text !== undefined)
       return { usage, ...toGuestOutput(definition.name, text, parts) };
-    if (message.outcome === "streamed" && chunks !== undefined) return { usage, outputText: "null", isStreamed: true };
+    if (message.outcome === "streamed" && this.onChunks !== undefined)
+      return { usage, outputText: "null", isStreamed: true };
     if (message.outcome === "cancelled" && signal.aborted) return { usage, error: signal.reason as ToolError };
-    const repeated = this.#replay ?? this.#run;
+    const repeated = this.#replayRun?.replay ?? this.#run;
     if (message.outcome === "diverged" && repeated !== undefined) {
       const divergence = DivergenceSchema.parse(tryParse(text?.toString() ?? ""));
       return { usage, error: repeated.toError(divergence) };
     }
     const context = { limits, usage, text: text?.toString() ?? "", stackMapper: this.#tool.stackMapper };
-    const failures = this.#replay?.answers ?? this.#run ?? this.#broker;
+    const failures = this.#replayRun?.replay.answers ?? this.#run ?? this.#broker;
     return { usage, error: toCallFailure(message, context, definition.name, this.#tool, failures) };
   }
 }

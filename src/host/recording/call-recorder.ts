@@ -5,16 +5,18 @@ import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts"
 import { TurnsSchema } from "../../sandbox/protocol/turn-schemas.ts";
 import { MAX_TURNS, type Turn } from "../../sandbox/protocol/turns.ts";
 import { packageVersion } from "../config/package-version.ts";
-import type { ToolUsage } from "../contract/tool-call.ts";
+import { NO_USAGE, type ToolUsage } from "../contract/tool-call.ts";
 import type { RawChunk } from "../contract/tool-stream.ts";
 import type { Execution } from "../executors/execution.ts";
 import type { Redactor } from "../observability/redaction/call-redactor.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
+import { ChunkLog, trimChunks } from "./chunk-log.ts";
 import { inputHashOf } from "./input-hash.ts";
 import {
   type CallRecording,
   RECORDING_FORMAT,
   RECORDING_VERSION,
+  type RecordedChunks,
   type RecordedOutcome,
   SHOWN_INPUT_LENGTH,
 } from "./recording.ts";
@@ -42,6 +44,8 @@ export interface RecorderOptions {
   readonly maxBytes: number;
   /** Replaces what the caller does not want to be recorded. */
   readonly redact: ((value: JsonValue) => unknown) | undefined;
+  /** The redactor of the call, once it has one. */
+  readonly redactor: () => Redactor | undefined;
 }
 
 export class CallRecorder {
@@ -49,12 +53,19 @@ export class CallRecorder {
   #start: CallRecording["start"] | undefined;
   #turns: Turn[] = [];
   #requests = new Map<number, OpenRequest>();
-  #chunks: string[] | undefined;
+  #chunks: ChunkLog | undefined;
   #bytes = 0;
   #incomplete: CallRecording["incomplete"];
 
   constructor(options: RecorderOptions) {
     this.#options = options;
+    this.#chunks = this.#openChunkLog();
+  }
+
+  /** A log is not part of the recording until the call has ended: only as much of it is kept as fits then. */
+  #openChunkLog(): ChunkLog | undefined {
+    const { call, maxBytes, redact, redactor } = this.#options;
+    return call.chunks === undefined ? undefined : new ChunkLog({ redactor, redact, maxLength: maxBytes });
   }
 
   /** A process has taken the call. It begins again if an earlier process was lost before the tool ran. */
@@ -62,7 +73,7 @@ export class CallRecorder {
     this.#start = undefined;
     this.#turns = [];
     this.#requests.clear();
-    this.#chunks = undefined;
+    this.#chunks = this.#openChunkLog();
     this.#bytes = 0;
     this.#incomplete = undefined;
   }
@@ -92,10 +103,7 @@ export class CallRecorder {
   }
 
   addChunks(chunks: readonly RawChunk[]): void {
-    this.#chunks ??= [];
-    for (const { text } of chunks) {
-      if (this.#count(text.length)) this.#chunks.push(text.toString());
-    }
+    this.#chunks?.add(chunks);
   }
 
   /** Counts what is added to the recording. Returns false if it would become too large. */
@@ -106,16 +114,16 @@ export class CallRecorder {
     this.#incomplete = "too_large";
     this.#requests.clear();
     this.#turns = [];
-    this.#chunks = undefined;
     return false;
   }
 
   /** Returns the recording of the call that has ended. */
   async end(execution: Execution, redactor: Redactor | undefined): Promise<CallRecording> {
-    const { call, profile } = this.#options;
+    const { call, profile, maxBytes } = this.#options;
     const { limits, features, granted, denied, descriptors, logSourceLocations } = profile;
     const input = await this.#redacted([call.inputText.toString()], redactor);
-    const outcome = await this.#toOutcome(execution);
+    const chunks = (await this.#chunks?.end()) ?? null;
+    const outcome = await this.#toOutcome(execution, chunks);
     if (!this.#count((input[0]?.length ?? 0) + ("output" in outcome ? outcome.output.length : 0))) this.#turns = [];
     const { inputBytes } = call;
     const isKept = this.#incomplete !== "too_large";
@@ -148,6 +156,7 @@ export class CallRecorder {
       turns: this.#turns,
       requests: await this.#toRequests(redactor),
       outcome: isKept || !("output" in outcome) ? outcome : { ...outcome, output: "null" },
+      chunks: chunks && trimChunks(chunks, isKept && !isStreamed(execution) ? maxBytes - this.#bytes : 0),
       usage: toRecordedUsage(execution.usage),
       ...(this.#options.redact === undefined ? {} : { redacted: true as const }),
       ...this.#toIncomplete(),
@@ -184,14 +193,20 @@ export class CallRecorder {
     }));
   }
 
-  async #toOutcome(execution: Execution): Promise<RecordedOutcome> {
-    if (!("error" in execution) && execution.isStreamed === true && this.#chunks !== undefined) {
-      const outputText = `[${this.#chunks.join(",")}]`;
-      return await outcomeOf({ usage: execution.usage, outputText }, this.#options.redact);
-    }
-    return await outcomeOf(execution, this.#options.redact);
+  async #toOutcome(execution: Execution, chunks: RecordedChunks | null): Promise<RecordedOutcome> {
+    if (!isStreamed(execution) || chunks === null) return await outcomeOf(execution, this.#options.redact);
+    // Chunks that are the output must all fit.
+    if (chunks.texts.length < chunks.count) this.#count(Number.POSITIVE_INFINITY);
+    return await streamedOutcomeOf(chunks);
   }
 }
+
+/** Whether the output of an execution is the list of its chunks. */
+export const isStreamed = (execution: Execution): boolean => !("error" in execution) && execution.isStreamed === true;
+
+/** Returns the outcome of an execution whose chunks were the output. They are redacted already. */
+export const streamedOutcomeOf = ({ texts }: RecordedChunks): Promise<RecordedOutcome> =>
+  outcomeOf({ usage: NO_USAGE, outputText: `[${texts.join(",")}]` });
 
 export const toRecordedUsage = ({ executeMs, cpuMs, peakBytes, heapBytes }: ToolUsage): CallRecording["usage"] => ({
   executeMs,

@@ -14,6 +14,8 @@ export const RECORDING_VERSION = 1;
 
 const MAX_TEXT = 256 * 1024 * 1024;
 const MAX_REQUESTS = 1_000_000;
+/** No call has more: see the limit `jsonValues`. */
+const MAX_CHUNKS = 2_000_000;
 const MAX_INPUT_LENGTH = 1_000;
 const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
@@ -61,6 +63,17 @@ const OutcomeSchema = z.union([
   z.strictObject({ error: z.strictObject({ code: z.string().max(64), message: z.string().max(1_000_000) }) }),
 ]);
 
+const ChunksSchema = z.strictObject({
+  count: z.int().min(0),
+  /** SHA-256 of all chunks, with their bytes. */
+  digest: sha256,
+  /**
+   * The first chunks as JSON texts, as many as fit into the recording. Bytes in them are placeholders. Empty for a tool that returned nothing,
+   * because its output is the list of its chunks.
+   */
+  texts: z.array(z.string().max(MAX_TEXT)).max(MAX_CHUNKS).readonly(),
+});
+
 export const RecordingSchema = z.strictObject({
   format: z.literal(RECORDING_FORMAT),
   version: z.literal(RECORDING_VERSION),
@@ -85,6 +98,8 @@ export const RecordingSchema = z.strictObject({
   turns: TurnsSchema,
   requests: z.array(RequestSchema).max(MAX_REQUESTS),
   outcome: OutcomeSchema,
+  /** What the reader of a stream received before the outcome; null if the call was not streamed. Recordings of earlier versions lack it. */
+  chunks: ChunksSchema.nullable().optional(),
   /** Time in ms from admission to the outcome, CPU time, and memory, for comparisons. */
   usage: z.strictObject({ executeMs: count, cpuMs: count, peakBytes: count, heapBytes: count }),
   /** Whether `record.redact` has replaced values in it. */
@@ -97,6 +112,7 @@ export const RecordingSchema = z.strictObject({
 export type CallRecording = z.infer<typeof RecordingSchema>;
 export type RecordedRequest = CallRecording["requests"][number];
 export type RecordedOutcome = CallRecording["outcome"];
+export type RecordedChunks = z.infer<typeof ChunksSchema>;
 
 /** Default and maximum of `record.maxBytes`. */
 export const MAX_RECORDING_BYTES = { default: 1024 * 1024, max: 64 * 1024 * 1024, min: 1_024 } as const;

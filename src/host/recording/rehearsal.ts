@@ -7,7 +7,13 @@ import { parseOptions } from "../config/option-errors.ts";
 import { changePattern, type JsonChange } from "./json-changes.ts";
 import type { CallRecording } from "./recording.ts";
 import { parseRecording } from "./recording.ts";
-import { RedactSchema, type ReplayedCall, type ReplayOptions, type ReplayVerdict } from "./replay-call.ts";
+import {
+  type ChunkDifference,
+  RedactSchema,
+  type ReplayedCall,
+  type ReplayOptions,
+  type ReplayVerdict,
+} from "./replay-call.ts";
 
 /** Options of a rehearsal. */
 export interface RehearsalOptions {
@@ -36,7 +42,7 @@ export interface RehearsalOptions {
 
 /** Calls that differ in the same way. */
 export interface RehearsalGroup {
-  readonly verdict: Exclude<ReplayVerdict, "identical">;
+  readonly verdict: Exclude<ReplayVerdict, "identical" | "not_compared">;
   /** What the calls have in common: the changed places, the error, or the request that was not recorded. */
   readonly summary: string;
   readonly count: number;
@@ -44,6 +50,8 @@ export interface RehearsalGroup {
   readonly callIds: readonly string[];
   /** Changes of the first call of the group, for the verdict `different`. */
   readonly changes?: readonly JsonChange[];
+  /** How the chunks of the first call of the group differ, if it was streamed and they do. */
+  readonly chunks?: ChunkDifference;
 }
 
 /** Median and 95th percentile of a resource, in the recordings and in the replays. */
@@ -64,9 +72,9 @@ export interface RehearsalReport {
   readonly skipped: number;
   /**
    * Why: `recording` counts those that are incomplete, invalid, or of another tenant; `limit` those that a limit of the host, such as a
-   * quota, did not let run for a minute.
+   * quota, did not let run for a minute; `chunks` those with the verdict `not_compared`.
    */
-  readonly skippedFor: { readonly recording: number; readonly limit: number };
+  readonly skippedFor: { readonly recording: number; readonly limit: number; readonly chunks: number };
   /** Groups of calls that are not identical, the largest first. */
   readonly groups: readonly RehearsalGroup[];
   /**
@@ -106,7 +114,7 @@ interface OpenGroup {
   readonly summary: string;
   count: number;
   readonly callIds: string[];
-  readonly changes: readonly JsonChange[] | undefined;
+  readonly differences: Pick<ReplayedCall, "changes" | "chunks">;
 }
 
 /** Collects the replays of one rehearsal. */
@@ -114,18 +122,23 @@ class RehearsalLog {
   readonly #counts = { identical: 0, different: 0, diverged: 0, failed: 0 };
   readonly #groups = new Map<string, OpenGroup>();
   readonly #usage: { readonly before: CallRecording["usage"]; readonly after: CallRecording["usage"] }[] = [];
-  readonly skippedFor: { recording: number; limit: number } = { recording: 0, limit: 0 };
+  readonly skippedFor: { recording: number; limit: number; chunks: number } = { recording: 0, limit: 0, chunks: 0 };
 
   add(recording: CallRecording, replayed: ReplayedCall): void {
     const { verdict } = replayed;
+    if (verdict === "not_compared") {
+      this.skippedFor.chunks += 1;
+      return;
+    }
     this.#counts[verdict] += 1;
     const { usage } = recording;
     this.#usage.push({ before: usage, after: usageWithWaits(usage, replayed.result.usage) });
     if (verdict === "identical") return;
-    const { changes } = replayed;
+    const { changes, chunks } = replayed;
+    const differences = { ...(changes === undefined ? {} : { changes }), ...(chunks === undefined ? {} : { chunks }) };
     const summary = summaryOf(replayed);
     const key = `${verdict} ${summary}`;
-    const group = this.#groups.get(key) ?? { verdict, summary, count: 0, callIds: [], changes };
+    const group = this.#groups.get(key) ?? { verdict, summary, count: 0, callIds: [], differences };
     this.#groups.set(key, group);
     group.count += 1;
     if (group.callIds.length < MAX_LISTED) group.callIds.push(recording.callId);
@@ -136,9 +149,9 @@ class RehearsalLog {
     return {
       replayed: this.#usage.length,
       ...this.#counts,
-      skipped: this.skippedFor.recording + this.skippedFor.limit,
+      skipped: this.skippedFor.recording + this.skippedFor.limit + this.skippedFor.chunks,
       skippedFor: this.skippedFor,
-      groups: groups.map(({ changes, ...group }) => (changes === undefined ? group : { ...group, changes })),
+      groups: groups.map(({ differences, ...group }) => ({ ...group, ...differences })),
       resources: {
         cpuMs: this.#resource("cpuMs"),
         executeMs: this.#resource("executeMs"),
@@ -174,16 +187,37 @@ function percentiles(values: number[]): ResourceChange["before"] {
   return { p50: at(0.5), p95: at(0.95) };
 }
 
-function summaryOf({ verdict, result, recorded, divergence, changes }: ReplayedCall): string {
+function summaryOf(replayed: ReplayedCall): string {
+  const { verdict, result, recorded, divergence, changes, chunks } = replayed;
   if (divergence !== undefined)
     return `expected ${divergence.expected}, got ${nameOf(divergence.actual)}`.slice(0, 300);
   if (verdict === "failed" && !result.success) return `${result.error.code}: ${result.error.message}`.slice(0, 300);
-  if ("error" in recorded) {
+  if ("error" in recorded && !hasSameError(replayed)) {
     const now = result.success ? "succeeds" : `fails with ${result.error.code}`;
     return `failed with ${recorded.error.code} when it was recorded, and now ${now}`;
   }
   const pattern = changes === undefined ? "" : changePattern(changes);
-  return pattern === "" ? "the bytes or the content of the output" : pattern;
+  const hasSameOutput = chunks !== undefined && (hasSameError(replayed) || hasSameDigest(replayed));
+  const output = pattern !== "" ? pattern : hasSameOutput ? "" : "the bytes or the content of the output";
+  const parts = [output, chunks === undefined ? "" : chunksSummary(chunks)];
+  return parts.filter((part) => part !== "").join("; ");
+}
+
+const hasSameError = ({ recorded, outcome }: ReplayedCall): boolean =>
+  "error" in recorded &&
+  outcome !== undefined &&
+  "error" in outcome &&
+  outcome.error.code === recorded.error.code &&
+  outcome.error.message === recorded.error.message;
+
+const hasSameDigest = ({ recorded, outcome }: ReplayedCall): boolean =>
+  "output" in recorded && outcome !== undefined && "output" in outcome && outcome.digest === recorded.digest;
+
+function chunksSummary({ changes, recorded, replayed }: ChunkDifference): string {
+  const pattern = changes === undefined ? "" : changePattern(changes);
+  if (pattern !== "") return `chunks: ${pattern}`;
+  if (recorded === replayed) return "chunks after those that the recording has, or bytes in chunks";
+  return replayed > recorded ? "more chunks" : "fewer chunks";
 }
 
 /** The name of a request without its arguments, so that requests with different arguments form one group. */

@@ -11,7 +11,7 @@ import type { RecordOptions } from "./record-options.ts";
 import type { ReplayMatch } from "./recorded-answers.ts";
 import { type CallRecording, parseRecording, type RecordedOutcome } from "./recording.ts";
 import { redactRecording } from "./redact-recording.ts";
-import { PreparedReplay } from "./replay.ts";
+import { PreparedReplay, STOPPED } from "./replay.ts";
 
 /** Options of a replay. */
 export interface ReplayOptions {
@@ -40,12 +40,25 @@ export interface ReplayOptions {
 /**
  * How a replay compares with its recording.
  *
- * - `identical`: the same output, byte for byte, or the same error.
- * - `different`: another output, or a success where the recording has an error.
+ * - `identical`: the same output, byte for byte, or the same error; for a streamed call also the same chunks.
+ * - `different`: another output or other chunks, or a success where the recording has an error.
  * - `failed`: an error that the recording does not have.
  * - `diverged`: the call asked for something that was not recorded.
+ * - `not_compared`: the same output or error, of a tool that yields. The recording is of an earlier version, which did not record chunks.
  */
-export type ReplayVerdict = "identical" | "different" | "failed" | "diverged";
+export type ReplayVerdict = "identical" | "different" | "failed" | "diverged" | "not_compared";
+
+/** How the chunks of a streamed call differ from the recorded ones. */
+export interface ChunkDifference {
+  /** Number of recorded chunks. */
+  readonly recorded: number;
+  /** Number of chunks of the replay. */
+  readonly replayed: number;
+  /** Index of the first chunk that differs. Absent if it comes after those that fit into the recording, or differs in its bytes only. */
+  readonly first?: number;
+  /** Places in which the chunks differ, at most 50, as in the list of all chunks. Absent if the chunks are the output: then `changes` has them. */
+  readonly changes?: readonly JsonChange[];
+}
 
 /** Outcome of a replay. */
 export interface ReplayedCall {
@@ -61,6 +74,8 @@ export interface ReplayedCall {
   readonly divergence?: { readonly position: number; readonly expected: string; readonly actual: string };
   /** Places in which the output differs from the recorded one, at most 50. Absent unless both have an output and the verdict is `different`. */
   readonly changes?: readonly JsonChange[];
+  /** How the chunks differ. Absent if they do not, or were not compared. */
+  readonly chunks?: ChunkDifference;
 }
 
 /** A function that redacts values of recordings. */
@@ -99,8 +114,21 @@ export async function replayCall(router: ReplayRouter, value: unknown, given: un
   const { match = "auto" } = options;
   const first = await run(router, recording, options, match === "auto" ? "position" : match);
   const isSame = first.replay.isSameBundle && !Object.hasOwn(options, "arguments");
-  if (match !== "auto" || first.replayed.verdict !== "diverged" || isSame) return first.replayed;
-  return (await run(router, recording, options, "arguments")).replayed;
+  const isFinal = match !== "auto" || first.replayed.verdict !== "diverged" || isSame;
+  const last = isFinal ? first : await run(router, recording, options, "arguments");
+  if (recording.chunks !== undefined || last.replayed.verdict !== "identical") return last.replayed;
+  const isComparable = await hasNoOtherChunks(last, () => run(router, recording, options, last.replayed.match, true));
+  return isComparable ? last.replayed : { ...last.replayed, verdict: "not_compared" };
+}
+
+/**
+ * Returns whether a recording of an earlier version, which has no chunks, had none but those of its output. If it does not say whether its caller
+ * read a stream, one more run shows whether the tool yields.
+ */
+async function hasNoOtherChunks({ replay }: Run, runStreamed: () => Promise<Run>): Promise<boolean> {
+  if (replay.isStreamed) return replay.isOutputStreamed;
+  const streamed = (await runStreamed()).replay;
+  return streamed.isOutputStreamed || (streamed.chunks?.count ?? 0) === 0;
 }
 
 interface Run {
@@ -113,8 +141,10 @@ async function run(
   recording: CallRecording,
   options: ReplayOptions,
   match: ReplayMatch,
+  isStreamed?: boolean,
 ): Promise<Run> {
-  const replay = new PreparedReplay(recording, match, recording.redacted && (options.redact ?? redactRecording));
+  const redact = recording.redacted && (options.redact ?? redactRecording);
+  const replay = new PreparedReplay(recording, match, redact, isStreamed);
   const { tenantId, timeoutMs, signal, onLog, toolVersion = recording.toolVersion } = options;
   const call = {
     id: recording.callId,
@@ -138,9 +168,40 @@ function toArguments({ input: { text, bytes } }: CallRecording): unknown {
   }
 }
 
-type Comparison = Pick<ReplayedCall, "verdict" | "outcome" | "divergence" | "changes">;
+type Comparison = Pick<ReplayedCall, "verdict" | "outcome" | "divergence" | "changes" | "chunks">;
 
-function compare({ outcome: recorded }: CallRecording, { outcome }: PreparedReplay, result: ToolResult): Comparison {
+function compare(recording: CallRecording, replay: PreparedReplay, result: ToolResult): Comparison {
+  const compared = compareOutcomes(recording, replay, result);
+  if (compared.verdict !== "identical" && compared.verdict !== "different") return compared;
+  const chunks = differenceOf(recording, replay);
+  return chunks === undefined ? compared : { ...compared, verdict: "different", chunks };
+}
+
+/**
+ * Returns how the chunks differ; undefined if they do not, or if the call was not streamed. Of a call that was stopped from outside, the host
+ * may have received fewer chunks than the tool had sent.
+ */
+function differenceOf({ chunks: before, outcome }: CallRecording, replay: PreparedReplay): ChunkDifference | undefined {
+  const { chunks: after } = replay;
+  if (before == null || after === undefined) return undefined;
+  if (before.count === after.count && before.digest === after.digest) return undefined;
+  const counts = { recorded: before.count, replayed: after.count };
+  const isStopped = "error" in outcome && STOPPED.has(outcome.error.code);
+  // Of a recording without all chunks, only those that it has are compared one by one.
+  const kept = before.texts.length;
+  const texts = isStopped || kept < before.count ? after.texts.slice(0, kept) : after.texts;
+  const at = texts.findIndex((text, index) => text !== before.texts[index]);
+  const first = at >= 0 ? at : texts.length < kept && !isStopped ? texts.length : undefined;
+  if (first === undefined) return isStopped ? undefined : counts;
+  const changes = changesBetween(`[${before.texts.join(",")}]`, `[${texts.join(",")}]`);
+  return { ...counts, first, ...(changes === undefined ? {} : { changes }) };
+}
+
+function compareOutcomes(
+  { outcome: recorded }: CallRecording,
+  { outcome }: PreparedReplay,
+  result: ToolResult,
+): Comparison {
   if (!result.success && result.error.code === "REPLAY_DIVERGED") {
     const { position, expected, actual } = result.error.details ?? {};
     return {

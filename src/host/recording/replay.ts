@@ -6,19 +6,23 @@ import type { TurnDivergence } from "../../sandbox/protocol/turns.ts";
 import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import type { RecordOptions } from "./record-options.ts";
 import { RecordedAnswers, type ReplayMatch } from "./recorded-answers.ts";
-import type { CallRecording, RecordedOutcome } from "./recording.ts";
+import type { CallRecording, RecordedChunks, RecordedOutcome } from "./recording.ts";
 
 /** Settings of the calls of a tool, as a worker process receives them. */
 type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
 
 /** Errors with which the host or the worker stops a call. Its recording ends at that moment. */
-const STOPPED: ReadonlySet<string> = new Set([
+export const STOPPED: ReadonlySet<string> = new Set([
   "TOOL_TIMEOUT",
   "CANCELLED",
   "CPU_LIMIT",
   "MEMORY_LIMIT",
   "SANDBOX_CRASHED",
 ]);
+
+/** Whether the caller of a recorded call is known to have read a stream. Of earlier versions, only recordings with credit say so. */
+const wasStreamed = ({ chunks, turns }: CallRecording): boolean =>
+  chunks === undefined ? turns.some(([kind]) => kind === "credit") : chunks !== null;
 
 /**
  * A replay that `Glovebox.replay` has prepared. One object serves one call.
@@ -33,9 +37,23 @@ export class PreparedReplay {
   isSameBundle = false;
   /** Set when the executor has the outcome. */
   outcome: RecordedOutcome | undefined;
+  /** Whether the tool sends its chunks. */
+  readonly isStreamed: boolean;
+  /** Set with `outcome`, if the tool sends its chunks. */
+  chunks: RecordedChunks | undefined;
+  /** Whether the chunks were the output, since the tool returned nothing. */
+  isOutputStreamed = false;
 
-  /** @throws {ToolError} PARAM_INVALID for an incomplete recording */
-  constructor(recording: CallRecording, match: ReplayMatch, redact?: RecordOptions["redact"]) {
+  /**
+   * @param isStreamed default: whether the recorded call was
+   * @throws {ToolError} PARAM_INVALID for an incomplete recording
+   */
+  constructor(
+    recording: CallRecording,
+    match: ReplayMatch,
+    redact?: RecordOptions["redact"],
+    isStreamed = wasStreamed(recording),
+  ) {
     if (recording.incomplete !== undefined) {
       const message = `The recording of call "${recording.callId}" is incomplete (${recording.incomplete}), so it cannot be replayed`;
       throw new ToolError("PARAM_INVALID", message, { details: { incomplete: recording.incomplete } });
@@ -44,6 +62,7 @@ export class PreparedReplay {
     this.match = match;
     this.redact = redact;
     this.answers = new RecordedAnswers(recording, match, redact);
+    this.isStreamed = isStreamed;
   }
 
   /** Initial state of the call's isolate. */

@@ -70,6 +70,9 @@ export class TurnScheduler<Deadline> {
   #chunkSizes: number[] = [];
   #chunkUnits = 0;
   #credited = 0;
+  /** Number of chunks that a replayed call has sent, and of those that its recorded turns have credited. */
+  #sent = 0;
+  #taken = 0;
   #divergence: TurnDivergence | undefined;
   readonly #rollbackMs: number | undefined;
 
@@ -203,6 +206,7 @@ export class TurnScheduler<Deadline> {
 
   /** The guest has sent a chunk of this size to the reader of its stream. */
   sendChunk(units: number): void {
+    this.#sent += 1;
     if (this.#isLive || this.#isReplaying) return;
     this.#chunkSizes.push(units);
     this.#chunkUnits += units;
@@ -218,7 +222,8 @@ export class TurnScheduler<Deadline> {
       return;
     }
     this.#credited += chunks;
-    this.#settleCredit();
+    if (this.#mode === "replay") this.#wake();
+    else this.#settleCredit();
   }
 
   #settleCredit(): void {
@@ -315,8 +320,16 @@ export class TurnScheduler<Deadline> {
     return planned;
   }
 
+  /**
+   * The reader of a replay may be slower than that of the recorded call. The turn waits until the reader has consumed as many chunks, so that
+   * no more are on their way than the host accepts. A replay without a reader sends no chunks, so it never waits.
+   */
   #settleRecordedCredit(chunks: number): void {
-    if (!this.#waits.has(keyOf("credit", 0))) this.#add("credit", 0, this.#now).args = [chunks];
+    const wait = this.#waits.get(keyOf("credit", 0)) ?? this.#add("credit", 0, this.#now);
+    const isTaken = this.#mode !== "replay" || this.#credited >= Math.min(this.#sent, this.#taken + chunks);
+    if (wait.args !== undefined || !isTaken) return;
+    wait.args = [chunks];
+    this.#taken += chunks;
   }
 
   #addRollback(): Wait<Deadline> {

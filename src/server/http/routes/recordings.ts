@@ -16,7 +16,7 @@ import { ToolParamsSchema, VersionParamsSchema } from "./versions.ts";
 const CallParamsSchema = TenantParamsSchema.extend({ call: CallIdSchema });
 
 const DAY_MS = 86_400_000;
-const VERDICTS = ["identical", "different", "failed", "diverged"] as const;
+const VERDICTS = ["identical", "different", "failed", "diverged", "not_compared"] as const;
 const JsonSchema = z.any().describe("Any JSON value");
 
 const ChangesSchema = z.array(
@@ -25,6 +25,16 @@ const ChangesSchema = z.array(
     ...{ before: z.string().optional(), after: z.string().optional() },
   }),
 );
+
+const ChunksSchema = z
+  .strictObject({
+    recorded: z.int().describe("Number of recorded chunks"),
+    replayed: z.int().describe("Number of chunks of the replay"),
+    first: z.int().optional().describe("Index of the first chunk that differs, if the recording has it"),
+    changes: ChangesSchema.optional().describe("Places in which the list of chunks differs, at most 50"),
+  })
+  .optional()
+  .describe("How the chunks of a streamed call differ from the recorded ones");
 
 export const NewReplaySchema = z
   .strictObject({
@@ -42,6 +52,7 @@ export const ReplaySchema = z
       .optional()
       .describe("Where the call left its recording"),
     changes: ChangesSchema.optional().describe("Places in which the output differs from the recorded one, at most 50"),
+    chunks: ChunksSchema,
     result: z.looseObject({ success: z.boolean() }).describe("The result of the replay"),
   })
   .openapi("Replay");
@@ -60,15 +71,16 @@ export const RehearsalSchema = z
     ...{ replayed: z.int(), identical: z.int(), different: z.int(), diverged: z.int(), failed: z.int() },
     skipped: z.int().describe("Recordings that were not replayed: the sum of skippedFor"),
     skippedFor: z
-      .strictObject({ recording: z.int(), limit: z.int() })
+      .strictObject({ recording: z.int(), limit: z.int(), chunks: z.int() })
       .describe(
-        "recording: it is incomplete or invalid. limit: a limit, such as a quota, did not let it run for a minute",
+        "recording: it is incomplete or invalid. limit: a limit, such as a quota, did not let it run for a minute. chunks: it is of an earlier version, which did not record chunks",
       ),
     groups: z.array(
       z.strictObject({
         verdict: z.enum(["different", "failed", "diverged"]),
         ...{ summary: z.string(), count: z.int(), callIds: z.array(z.string()) },
         changes: ChangesSchema.optional(),
+        chunks: ChunksSchema,
       }),
     ),
     resources: z.strictObject({
@@ -80,10 +92,11 @@ export const RehearsalSchema = z
   })
   .openapi("Rehearsal");
 
-const toShown = ({ verdict, match, recorded, divergence, changes, result }: ReplayedCall): object => ({
+const toShown = ({ verdict, match, recorded, divergence, changes, chunks, result }: ReplayedCall): object => ({
   ...{ verdict, match, recorded: "output" in recorded ? { output: JSON.parse(recorded.output) } : recorded },
   ...(divergence === undefined ? {} : { divergence }),
   ...(changes === undefined ? {} : { changes }),
+  ...(chunks === undefined ? {} : { chunks }),
   result: result.success ? { ...result, output: toJson(result.output) } : result,
 });
 
