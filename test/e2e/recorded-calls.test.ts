@@ -115,11 +115,13 @@ test("names the chunks of a stream that differ on another version", async () => 
   for await (const { event, data } of tenant.stream("rows", { input: {} })) if (event === "result") id = data.id;
   await deploy("3");
   expect(await gloveboxIn(folder, "replay", id)).toMatchObject({ code: 0, said: expect.stringContaining("identical") });
-  const said = expect.stringMatching(/different[\s\S]*first difference is in chunk 1[\s\S]*changed \/1: 2 → 3/);
-  expect(await gloveboxIn(folder, "replay", id, "--version", "2")).toMatchObject({
-    ...{ code: 1, said: expect.stringMatching(/first difference is in chunk 1[\s\S]*2 → 3[\s\S]*different/) },
-  });
-  expect(await gloveboxIn(folder, "rehearse", "rows", "--version", "2")).toMatchObject({ code: 1, said });
+  // Without a terminal, the commands print JSON.
+  const said = expect.stringMatching(/"chunks": \{[\s\S]*"first": 1,[\s\S]*"path": "\/1"[\s\S]*"after": "3"/);
+  for (const args of [
+    ["replay", id],
+    ["rehearse", "rows"],
+  ])
+    expect(await gloveboxIn(folder, ...args, "--version", "2")).toMatchObject({ code: 1, said });
 });
 
 test("the written test passes, and fails after the tool has changed", async () => {
