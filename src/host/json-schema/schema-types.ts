@@ -126,7 +126,18 @@ export interface SchemaTypesOptions {
   readonly isMutable?: boolean;
   /** Whether declarations are not exported. @default false */
   readonly isLocal?: boolean;
+  /**
+   * Whether values of the type are written as literals: `{}` must then be assignable to a type with an optional property such as `constructor`,
+   * although each object inherits a member of that name. @default false
+   */
+  readonly isWritten?: boolean;
 }
+
+/** Members that each object inherits. All are functions. */
+const INHERITED: ReadonlySet<string> = new Set([
+  ...["constructor", "toString", "toLocaleString", "valueOf"],
+  ...["hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable"],
+]);
 
 /** Generates the type of one schema, and the types of its references. */
 export class SchemaTypes {
@@ -141,16 +152,23 @@ export class SchemaTypes {
 
   readonly #readonly: string;
   readonly #export: string;
+  readonly #isWritten: boolean;
   /** Whether the schema refers to itself as a whole. */
   #isRecursive = false;
 
   /** @param prefix prefix of the type names of references */
-  constructor(root: JsonSchema, names: TypeNames, prefix: string, { isMutable, isLocal }: SchemaTypesOptions = {}) {
+  constructor(
+    root: JsonSchema,
+    names: TypeNames,
+    prefix: string,
+    { isMutable, isLocal, isWritten = false }: SchemaTypesOptions = {},
+  ) {
     this.#root = root;
     this.#names = names;
     this.#prefix = prefix;
     this.#readonly = isMutable === true ? "" : "readonly ";
     this.#export = isLocal === true ? "" : "export ";
+    this.#isWritten = isWritten;
   }
 
   /** Declares the whole schema as a type of this name. */
@@ -248,9 +266,12 @@ export class SchemaTypes {
       const property = Object.hasOwn(described, name) ? described[name] : {};
       const comment = propertyComment(property, indent);
       this.#length += comment.length + name.length;
-      lines.push(
-        `${comment}${indent}${this.#readonly}${propertyKey(name)}${mandatory.has(name) ? "" : "?"}: ${this.#type(property, inside)};`,
-      );
+      const isOptional = !mandatory.has(name);
+      const type = this.#type(property, inside);
+      const inherited = this.#isWritten && isOptional && INHERITED.has(name) && type !== "unknown" ? " | Function" : "";
+      const mark = isOptional ? "?" : "";
+      const value = inherited === "" ? type : `${operand(type)}${inherited}`;
+      lines.push(`${comment}${indent}${this.#readonly}${propertyKey(name)}${mark}: ${value};`);
     }
     const hasPatterns = isNode(patternProperties) && Object.keys(patternProperties).length > 0;
     if (hasPatterns || lines.length < names.length) {

@@ -106,6 +106,22 @@ test("accepts every valid value of every schema, in strict mode", async () => {
   );
 });
 
+test("accepts inputs without an optional property that each object inherits", async () => {
+  const names = ["constructor", "toString", "toLocaleString", "valueOf", "hasOwnProperty", "isPrototypeOf"];
+  const properties = { x: { type: "string" }, ...Object.fromEntries(names.map((name) => [name, { type: "number" }])) };
+  const nested = { type: "object", properties: { in: { type: "array", items: { type: "object", properties } } } };
+  const definitions = [
+    toolOf("plain", { type: "object", properties }),
+    toolOf("nested", nested),
+    toolOf("needs", { type: "object", properties, required: ["constructor"] }),
+  ];
+  const valid = `await tools.plain({}); await tools.plain({ x: "a" }); await tools.plain({ constructor: 1, valueOf: 2 });
+    await tools.nested({ in: [{}, { toString: 1 }] }); await tools.needs({ constructor: 1 });`;
+  expect(await messagesOf(definitions, valid)).toEqual([]);
+  for (const wrong of ['tools.plain({ constructor: "a" })', "tools.plain({ x: 1 })", "tools.needs({})"])
+    expect(await messagesOf(definitions, `await ${wrong};`), wrong).toHaveLength(1);
+});
+
 test("compiles for any JSON as a schema", async () => {
   const keyword = fc.constantFrom(
     ...["type", "properties", "items", "prefixItems", "enum", "$ref", "allOf", "anyOf", "oneOf", "const", "required"],

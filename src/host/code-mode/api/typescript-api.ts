@@ -41,7 +41,7 @@ export function toSignature({ definition, path }: DeclaredTool, names: TypeNames
   const name = path.at(-1) as string;
   const prefix = toTypeName(path.join("_"));
   const options = { isMutable: true, isLocal: true } as const;
-  const input = new SchemaTypes(inputSchema, names, names.take(`${prefix}Input`), options);
+  const input = new SchemaTypes(inputSchema, names, names.take(`${prefix}Input`), { ...options, isWritten: true });
   const inputType = input.inline();
   const output = outputSchema && new SchemaTypes(outputSchema, names, names.take(`${prefix}Output`), options);
   const outputType = output?.inline() ?? "unknown";
