@@ -15,6 +15,8 @@ interface Attack {
   readonly poll: (count: number, taskId: string) => Json | undefined;
   /** Sent instead of an answer. */
   readonly raw?: (count: number, rpc: RpcRequest, response: ServerResponse) => boolean;
+  /** Number of deliveries of answers whose connection is lost. */
+  readonly lostUpdates?: number;
 }
 
 const task = (more: Json = {}): Json => ({
@@ -94,6 +96,11 @@ const ATTACKS: { readonly [name: string]: Attack } = {
   "asks the same again": {
     poll: (count) => (count < 4 ? asks({ k: form(count === 1 ? "Password?" : "Again?") }) : done("good")),
   },
+  "asks while it cannot be reached": {
+    poll: (count) => (count === 1 || updates.length <= 2 ? asks({ k: form("Password?") }) : done("good")),
+    lostUpdates: 2,
+  },
+  "asks and is never reached again": { poll: () => asks({ k: form("Password?") }), lostUpdates: 1_000 },
   "asks with a key of a prototype": { poll: () => asks(JSON.parse('{"__proto__":{"method":"roots/list"}}')) },
   "asks with a method of a prototype": { poll: () => asks({ constructor: { method: "constructor" } }) },
   "asks for what is no question": { poll: () => asks({ k: { method: "tools/call", params: {} } }) },
@@ -129,7 +136,13 @@ beforeAll(async () => {
       };
     if (method === "tools/call") return { resultType: "task", ...(attack?.created ?? task()) };
     if (method === "tasks/cancel") cancelled.push(taskId);
-    if (method === "tasks/update") updates.push(params.inputResponses);
+    if (method === "tasks/update") {
+      updates.push(params.inputResponses);
+      if (updates.length <= (attack?.lostUpdates ?? 0)) {
+        response.destroy();
+        return undefined;
+      }
+    }
     if (method !== "tasks/get") return { resultType: "complete" };
     const count = (polls.get(current) ?? 0) + 1;
     polls.set(current, count);
@@ -229,4 +242,15 @@ test("a question is shown once, whatever is asked under its key later", async ()
   expect(outputOf(await attackWith("asks the same again"))).toBe("good");
   expect(shown).toEqual(["Password?"]);
   expect(updates).toEqual([{ k: { action: "accept", content: { p: "secret" } } }]);
+});
+
+test("answers that an outage kept from the server are sent again, and not asked for again", async () => {
+  expect(outputOf(await attackWith("asks while it cannot be reached"))).toBe("good");
+  expect(shown).toEqual(["Password?"]);
+  expect(updates).toEqual(Array(3).fill({ k: { action: "accept", content: { p: "secret" } } }));
+});
+
+test("a call ends if its answers cannot be delivered", async () => {
+  expect(codeOf(await attackWith("asks and is never reached again"))).toBe("TOOL_UNAVAILABLE");
+  expect([shown.length, updates.length]).toEqual([1, 4]);
 });

@@ -12,8 +12,8 @@ import { invalidTask, parseTask, type TaskInputs, type UpstreamTask } from "./up
 
 /** Largest number of polls. At the shortest interval they take longer than the longest call, unless people answer in between. */
 const MAX_POLLS = 5_000;
-/** Largest number of consecutive polls that fail because the server cannot be reached. A task outlives its connection. */
-const MAX_FAILED_POLLS = 3;
+/** Largest number of consecutive polls, and of consecutive deliveries of answers, that fail because the server cannot be reached. A task outlives its connection. */
+const MAX_FAILURES = 3;
 
 /** A server whose call has become a task. */
 export interface TaskServer {
@@ -32,6 +32,9 @@ class TaskPoller {
   readonly #server: TaskServer;
   readonly #answers: RequestAnswers;
   readonly #answered = new Set<string>();
+  /** Answers that the server may not have received, by the keys of their requests. */
+  readonly #undelivered = new Map<string, object>();
+  #failedDeliveries = 0;
   #task: UpstreamTask;
   readonly #begunAt = performance.now();
 
@@ -57,7 +60,7 @@ class TaskPoller {
       await this.#call.sleep(waitMs);
       const polled = await this.#poll().catch((thrown: unknown) => {
         failures += 1;
-        if (!isOutage(thrown) || failures > MAX_FAILED_POLLS) throw thrown;
+        if (!isOutage(thrown) || failures > MAX_FAILURES) throw thrown;
         return undefined;
       });
       waitMs = this.#task.intervalMs;
@@ -103,19 +106,36 @@ class TaskPoller {
     return new ToolError("TOOL_FAILED", message, { details: { server } });
   }
 
-  /** Answers the requests that were not answered before. A server may show them again until it has processed the answers. */
+  /**
+   * Answers the requests that were not answered before. A server may show them again until it has processed the answers. Answers that an outage
+   * kept from the server are sent again, without asking for them again, as long as the server shows their requests: it processes the answer to
+   * a key once.
+   */
   async #answer(inputs: TaskInputs): Promise<void> {
     const open = [...inputs].filter(([key]) => !this.#answered.has(key));
-    if (open.length === 0) return;
+    for (const key of this.#undelivered.keys()) if (!inputs.has(key)) this.#undelivered.delete(key);
     const { server } = this.#server;
     if (this.#answered.size + open.length > MAX_REQUESTS)
       throw invalidTask(server, this.#call.toolName, `Expected at most ${MAX_REQUESTS} requests for input`);
     for (const [key] of open) this.#answered.add(key);
     const answered = await Promise.all(open.map(async ([key, input]) => [key, await this.#answerOne(input)] as const));
+    for (const [key, answer] of answered) this.#undelivered.set(key, answer);
+    if (this.#undelivered.size > 0) await this.#deliver();
+  }
+
+  async #deliver(): Promise<void> {
     // A null prototype, because the keys are the server's.
-    const inputResponses = Object.assign(Object.create(null), Object.fromEntries(answered)) as JsonObject;
+    const inputResponses = Object.assign(Object.create(null), Object.fromEntries(this.#undelivered)) as JsonObject;
     const { taskId } = this.#task;
-    await this.#request("tasks/update", { taskId, inputResponses });
+    try {
+      await this.#request("tasks/update", { taskId, inputResponses });
+    } catch (thrown) {
+      this.#failedDeliveries += 1;
+      if (!isOutage(thrown) || this.#failedDeliveries > MAX_FAILURES) throw thrown;
+      return;
+    }
+    this.#failedDeliveries = 0;
+    this.#undelivered.clear();
   }
 
   #request(method: string, params: TaskParams): Promise<JsonObject> {
