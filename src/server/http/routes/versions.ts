@@ -174,6 +174,8 @@ export function addVersionRoutes(app: App, dependencies: ServerDependencies): vo
     "POST /v1/tenants/{tenant}/tools/{tool}/versions/{version}/approve",
     {
       summary: "Approves what a version requests. Release it afterwards",
+      description:
+        "An approval releases nothing, also if the version was deployed with an alias: who may approve need not be who may release. Until an alias runs it, calls and MCP clients do not find the first version of a tool. To approve and release at once, deploy the same content again with `approve: true`.",
       params: VersionParamsSchema,
       responses: { 200: json(VersionSummarySchema, "The version") },
     },
