@@ -5,6 +5,7 @@ import type { CodeMode } from "../../host/code-mode/code-mode.ts";
 import type { ToolWarning } from "../../host/config/glovebox-options.ts";
 import { createGlovebox } from "../../host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../host/glovebox/glovebox.ts";
+import type { McpServerStatus } from "../../host/mcp/client/upstream-server.ts";
 import type { McpHost } from "../../host/mcp/server/call-tool.ts";
 import type { RunsOptions } from "../../host/runs/run-options.ts";
 import type { Runs } from "../../host/runs/runs.ts";
@@ -170,11 +171,38 @@ async function serveStdio(
   await Promise.race([server.closed, stopped, failed.promise]);
 }
 
-/** Reports the servers that do not answer. The tools of the others are served. */
+/** Omitted tools of a server that are named. */
+const MAX_OMITTED = 10;
+
+/** Reports tools that a server has and that are not served. A client cannot tell them from tools that do not exist. */
+function reportOmitted({ server, tools, omittedTools, listIssue }: McpServerStatus, io: Io): void {
+  if (listIssue !== undefined) {
+    const advice = listIssue.includes("maxTools") ? ". Serve fewer tools, or split the server" : "";
+    io.stderr.print(
+      `glovebox: the list of tools of the MCP server ${server} is cut to ${tools}: ${toVisibleLine(listIssue)}${advice}\n`,
+    );
+  }
+  for (const { toolName, problem } of omittedTools.slice(0, MAX_OMITTED)) {
+    const name = toolName === "" ? "a tool" : `the tool ${JSON.stringify(toolName)}`;
+    io.stderr.print(
+      `glovebox: ${toVisibleLine(name)} of the MCP server ${server} is not served: ${toVisibleLine(problem)}\n`,
+    );
+  }
+  const more = omittedTools.length - MAX_OMITTED;
+  if (more > 0) io.stderr.print(`glovebox: ${more} more tools of the MCP server ${server} are not served\n`);
+  if (omittedTools.length > 0)
+    io.stderr.print(`glovebox: the other tools of ${server} are served. Correct the definitions in that server\n`);
+}
+
+/** Reports the servers that do not answer, and tools that are not served. The tools of the others are served. */
 async function reportServers(glovebox: Glovebox, { tenant }: ServeRequest, io: Io): Promise<void> {
   await glovebox.listTools(tenant.scope);
-  for (const { server, state, lastError } of glovebox.mcp.servers()) {
-    if (state === "connected") continue;
+  for (const status of glovebox.mcp.servers()) {
+    const { server, state, lastError } = status;
+    if (state === "connected") {
+      reportOmitted(status, io);
+      continue;
+    }
     const why = lastError === undefined ? "" : `: ${toVisibleLine(lastError.message)}`;
     io.stderr.print(`glovebox: the MCP server ${server} is not available${why}\n`);
   }

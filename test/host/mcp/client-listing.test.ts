@@ -58,6 +58,31 @@ describe("a listing", () => {
     expect(status.listIssue).toMatch(/cursor of page 3 repeats an earlier one/);
   });
 
+  test("omits only the tools whose definitions cannot be parsed, and names them", async () => {
+    let deep: object = { type: "string" };
+    for (let level = 0; level < 200; level += 1) deep = { type: "object", properties: { name: deep } };
+    const proto = JSON.parse('{"type":"object","properties":{"__proto__":{"type":"string"}}}');
+    const filler = { ...tool("filler"), description: "x".repeat(16_000) };
+    // A listing of more than 128 KiB is parsed in time slices.
+    for (const count of [1, 12]) {
+      const { names, status } = await listed(() => ({
+        tools: [
+          tool("first"),
+          { inputSchema: deep, name: 'dee"p' },
+          { name: "proto", inputSchema: proto },
+          ...Array.from({ length: count }, (_, n) => ({ ...filler, name: `filler${n}` })),
+          tool("last"),
+        ],
+      }));
+      expect(names).toHaveLength(count + 2);
+      expect(status).toMatchObject({ state: "connected", tools: count + 2 });
+      expect(status.omittedTools).toEqual([
+        { toolName: 'dee"p', problem: expect.stringMatching(/nested more than 256 levels/) },
+        { toolName: "proto", problem: expect.stringMatching(/__proto__/) },
+      ]);
+    }
+  });
+
   test("ends at the limits of pages and tools", async () => {
     let page = 0;
     const endless = await listed(() => {

@@ -2,6 +2,8 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { TransportExchange } from "./guarded-transport.ts";
 import { isJsonObject, type JsonObject, sizeOf } from "./reading/json-size.ts";
+import { UNREADABLE_KEY } from "./reading/unreadable-tools.ts";
+import { toVisible } from "./text/visible-text.ts";
 
 /** Largest number of pages. The SDK's client has the same limit. */
 export const MAX_PAGES = 64;
@@ -65,6 +67,8 @@ export class Listing implements TransportExchange {
   unnamed = 0;
   /** Names of the first tools that exceed the size limit. */
   readonly tooLarge: string[] = [];
+  /** The first tools that could not be parsed, and why. */
+  readonly unreadable: { readonly name: string; readonly problem: string }[] = [];
   #pages = 0;
   #remainingSize: number = MAX_SIZE;
 
@@ -107,12 +111,18 @@ export class Listing implements TransportExchange {
     let began = performance.now();
     for (const tool of listed.slice(0, room)) {
       if (!isJsonObject(tool) || typeof tool.name !== "string") this.unnamed += 1;
+      else if (typeof tool[UNREADABLE_KEY] === "string") this.#addUnreadable(tool.name, tool[UNREADABLE_KEY]);
       else if (!this.#addTool(toKept(tool), clientTools)) break;
       if (performance.now() - began < SLICE_MS) continue;
       await turn();
       began = performance.now();
     }
     return clientTools;
+  }
+
+  #addUnreadable(name: string, problem: string): void {
+    if (this.unreadable.length < MAX_RECORDED)
+      this.unreadable.push({ name: name.slice(0, 256), problem: toVisible(problem.slice(0, 256)) });
   }
 
   /** Adds a tool. Returns false if the listing has reached its size limit. */

@@ -184,6 +184,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     };
     if (listing.unnamed > 0) omit("", `The name is missing (${listing.unnamed} times)`);
     for (const name of listing.tooLarge) omit(name, `Expected at most ${MAX_TOOL_SIZE} characters and values`);
+    for (const { name, problem } of listing.unreadable) omit(name, problem);
     const tools = new Map<string, ListedTool>();
     for (const raw of listing.tools) {
       const name = String(raw.name);

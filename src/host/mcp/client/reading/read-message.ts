@@ -1,8 +1,10 @@
 // Parses one message of an upstream server, for all transports, with limits on size, depth and number of values. A large message is parsed
 // over several turns of the event loop.
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
+import { ToolError } from "../../../../sandbox/contract/errors.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../../../json/parse-json.ts";
 import { endsOf, type LongMessage, type MessageEnds } from "./bounded-bytes.ts";
+import { replaceUnreadableTools } from "./unreadable-tools.ts";
 
 /** JSON-RPC error code for a response that cannot be read, in the range for implementation-defined errors. */
 export const UNREADABLE_CODE = -32_098;
@@ -49,6 +51,12 @@ function toMessage(value: unknown): JSONRPCMessage | undefined {
   return isMessage ? (value as JSONRPCMessage) : undefined;
 }
 
+/** Whether a parsed message is the response to a request for the list of tools. */
+function hasToolList(value: unknown): boolean {
+  const { result } = (typeof value === "object" && value !== null ? value : {}) as { readonly result?: unknown };
+  return typeof result === "object" && result !== null && "tools" in result && Array.isArray(result.tools);
+}
+
 /**
  * Parses one message. A response that cannot be read is replaced by an error response for the same request.
  * @returns undefined if the bytes are not a message; a promise if parsing takes more than one turn of the event loop
@@ -62,12 +70,22 @@ export function readMessage(
   if (bytes.subarray(0, MAX_SPACES).find((byte) => byte > SPACE) !== OPEN_BRACE) return undefined;
   const limits = { ...MESSAGE_LIMITS, bytes: maxBytes };
   const fail = (thrown: unknown): JSONRPCMessage | undefined => toUnreadable(endsOf(bytes), messageOf(thrown));
+  /** Tries once more without the tools that may be the reason, if the message is a list of tools. */
+  const retry = (thrown: unknown): JSONRPCMessage | undefined | Promise<JSONRPCMessage | undefined> => {
+    const isListing = bytes.includes('"tools"') && thrown instanceof ToolError && thrown.code === MESSAGE_CODES.invalid;
+    const rest = isListing ? replaceUnreadableTools(bytes, limits.depth) : undefined;
+    if (rest === undefined) return fail(thrown);
+    return parseLargeText(rest, limits, MESSAGE_CODES, SUBJECT, signal).then(
+      (value) => (hasToolList(value) ? toMessage(value) : fail(thrown)),
+      () => fail(thrown),
+    );
+  };
   if (isSmallJson(bytes)) {
     try {
       return toMessage(parseSmallJson(bytes.toString("utf8"), limits, MESSAGE_CODES, SUBJECT));
     } catch (thrown) {
-      return fail(thrown);
+      return retry(thrown);
     }
   }
-  return parseLargeText(bytes, limits, MESSAGE_CODES, SUBJECT, signal).then(toMessage, fail);
+  return parseLargeText(bytes, limits, MESSAGE_CODES, SUBJECT, signal).then(toMessage, retry);
 }
