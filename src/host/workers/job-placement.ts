@@ -4,7 +4,8 @@ import type { LinkedList } from "../util/linked-list.ts";
 import type { CrashQuarantine } from "./health/crash-quarantine.ts";
 import type { Job, PlacedJob } from "./pool-job.ts";
 import { BUSY_RATE } from "./process-priorities.ts";
-import { LONG_CPU_MS, type Pace } from "./scheduling/tool-pace.ts";
+import { PACE_CPU_MS, type Pace } from "./scheduling/tool-pace.ts";
+import type { ProcessNeed } from "./warm-pool.ts";
 import type { WorkerManager } from "./worker-manager.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
@@ -29,6 +30,11 @@ const SHORT_USE_MS = 10_000;
 /** Resolution in ms of that time. */
 const SHORT_USE_STEP_MS = 500;
 const MAX_OWNERS = 10_000;
+/**
+ * Processes that an owner may have beyond its limit, each for a call that runs alone and is the only one of its tool.
+ * Calls that run alone cannot share a process with a tool that loops, as other calls do.
+ */
+const MAX_FURTHER = 4;
 /** Calls that a process of the wrong kind may have less than another one and still come second. */
 const MISPLACED = 1_000;
 /** The same for a short call in another process than the last one. It only decides between equals. */
@@ -47,6 +53,13 @@ function homeOfShortCalls(own: readonly WorkerProcess[]): WorkerProcess | undefi
   }
   return home;
 }
+
+const isSameTool = (one: Job, other: Job): boolean =>
+  one.claim.toolKey === other.claim.toolKey && one.session?.id === other.session?.id;
+
+/** Whether each process of an owner that has some runs a call that must not share it. */
+const isEachExclusive = (own: readonly WorkerProcess[]): boolean =>
+  own.length > 0 && own.every(({ isExclusive }) => isExclusive);
 
 /** How many calls may run in one process. */
 export interface CallRoom {
@@ -104,7 +117,12 @@ export class JobPlacement implements Disposable {
     const unproven = own.some((worker) => worker.unproven > 0)
       ? own.filter((worker) => this.hasUnprovenCalls(worker))
       : NO_WORKERS;
-    const isKeptFree = !usesParentSlot && this.#keepsOneFree(job.owner, pace, unproven.length);
+    const isForOtherTool = isAlone && !usesParentSlot && own.length > 0 && !this.#runsToolOf(job);
+    // The processes beyond the owner's limit are for its other tools.
+    if (isAlone && !usesParentSlot && !isForOtherTool && this.#hasAllBusy(own)) return undefined;
+    // A process with one call has no room for another tool, so keeping one free would only halve the tool's throughput.
+    const isKeptFree =
+      !usesParentSlot && job.exclusive !== true && this.#keepsOneFree(job.owner, pace, unproven.length);
     const candidates = isKeptFree ? unproven : own;
     const home = homeOfShortCalls(own);
     let best = this.#leastLoaded(candidates, { pace, usesParentSlot, isAlone, unproven, home });
@@ -120,11 +138,16 @@ export class JobPlacement implements Disposable {
     const isCrowded = best === undefined || (best.load > 0 && !usesParentSlot);
     const hasNoneForShort = pace === "short" && unproven.length === own.length;
     const wouldDisplaceShort = pace === "long" && best !== undefined && best === home;
-    const isWaitedFor = usesParentSlot || hasNoneForShort || wouldDisplaceShort;
+    // Another tool's call that may compute without end keeps it from running.
+    const isShutOut = best === undefined && (isForOtherTool || (!isAlone && isEachExclusive(own)));
+    const isWaitedFor = usesParentSlot || hasNoneForShort || wouldDisplaceShort || isShutOut;
     // Its caller may keep a process of its own until the call has ended: to wait for that one would be for ever.
     const isNested = usesParentSlot && isAlone;
-    const mayGrow = !isKeptFree && this.#manager.mayGrow(job.owner, isWaitedFor, isNested);
-    if ((isCrowded || wouldDisplaceShort) && mayGrow) best = this.#takeNew(job, isNested) ?? best;
+    if ((isCrowded || wouldDisplaceShort) && !isKeptFree) {
+      const further = isShutOut ? MAX_FURTHER : 0;
+      const mayGrow = this.#manager.mayGrow(job.owner, { isWaitedFor, isNested, further });
+      if (mayGrow) best = this.#takeNew(job, { isNested, isShutOut }) ?? best;
+    }
     if (pace === "short" && best !== undefined) {
       best.lastShortAt = performance.now();
       for (const worker of unproven) if (worker !== best) this.#manager.priorities.setBackground(worker, true);
@@ -134,20 +157,34 @@ export class JobPlacement implements Disposable {
   }
 
   /**
-   * Returns the pace by which a call is placed. A long call waits for long calls of its own tool and of other owners, not for another tool of
-   * its owner: if that one computes without end, it would wait until its timeout. It then counts as a call of an unknown tool.
+   * Returns the pace by which a call is placed. A long call waits for long calls of its own tool and of other tenants, not for another tool of
+   * its tenant: if that one computes without end, it would wait until its timeout. It then counts as a call of an unknown tool.
    */
   #paceNow({ job, pace }: PlacedJob): Pace {
     if (pace !== "long") return pace;
     let runsOthers = false;
     for (const [worker, jobs] of this.#placed) {
-      if (worker.owner !== job.owner) continue;
-      for (const other of jobs.toArray()) {
-        if (other.job.claim.toolKey === job.claim.toolKey) return "long";
+      for (const { job: other } of jobs.toArray()) {
+        // A tenant's tools in another language, and its sessions, have owners of their own.
+        if (worker.owner !== job.owner && other.claim.account !== job.claim.account) continue;
+        if (isSameTool(other, job)) return "long";
         runsOthers = true;
       }
     }
     return runsOthers ? "unknown" : "long";
+  }
+
+  /** Whether a call of the job's tool runs in a process of the owner. */
+  #runsToolOf(job: Job): boolean {
+    for (const [worker, jobs] of this.#placed) {
+      if (worker.owner === job.owner && jobs.toArray().some((other) => isSameTool(other.job, job))) return true;
+    }
+    return false;
+  }
+
+  /** Whether calls compute in as many processes as an owner may have. */
+  #hasAllBusy(own: readonly WorkerProcess[]): boolean {
+    return own.filter(({ load, isNesting }) => load > 0 && !isNesting).length >= this.#manager.maxPerOwner;
   }
 
   /** Returns the process with the fewest calls among those with room. */
@@ -216,7 +253,7 @@ export class JobPlacement implements Disposable {
   /** Whether the process has calls, of tools not known to be short, that have just begun or that compute. */
   hasUnprovenCalls(worker: WorkerProcess): boolean {
     if (worker.unproven === 0) return false;
-    const since = worker.cpuRate >= BUSY_RATE ? 0 : performance.now() - LONG_CPU_MS;
+    const since = worker.cpuRate >= BUSY_RATE ? 0 : performance.now() - PACE_CPU_MS[worker.kind].long;
     for (const { pace, placedAt } of this.#placed.get(worker)?.toArray() ?? []) {
       if (pace !== "short" && placedAt > since) return true;
     }
@@ -242,8 +279,11 @@ export class JobPlacement implements Disposable {
     return sessionWorker.load === 0 || (!isAlone && sessionWorker.load < callsPerWorker + nestedPerWorker);
   }
 
-  #takeNew({ owner, kind, dataBytes, interpreter }: Job, isNested = false): WorkerProcess | undefined {
-    const worker = this.#manager.takeNew(owner, { kind, dataBytes, interpreter, isNested });
+  #takeNew(
+    { owner, kind, dataBytes, interpreter }: Job,
+    urgency: Pick<ProcessNeed, "isNested" | "isShutOut"> = {},
+  ): WorkerProcess | undefined {
+    const worker = this.#manager.takeNew(owner, { kind, dataBytes, interpreter, ...urgency });
     const window = this.#manager.priorities.isThrottled(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;
     if (worker !== undefined) worker.window = Math.min(window, this.#room.callsPerWorker);
     return worker;

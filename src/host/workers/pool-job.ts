@@ -104,6 +104,8 @@ export class PlacedJob implements CallListener, Ticket {
   slot: ListSlot<PlacedJob> | undefined;
   seq = 0;
   placedAt = 0;
+  /** When its tool began to run, by performance.now(); undefined until the process has reported that. */
+  startedAt: number | undefined;
   queueTimer: NodeJS.Timeout | undefined;
   state: "queued" | "placed" | "over" = "queued";
   /** Its caller has left, or its deadline has passed. */
@@ -147,6 +149,7 @@ export class PlacedJob implements CallListener, Ticket {
   }
 
   onStarted(): void {
+    this.startedAt = performance.now();
     this.job.listener.onStarted?.();
   }
 
@@ -193,7 +196,7 @@ function placementKeyOf(
   pace: Pace,
 ): string {
   const { fresh = false, singleUse = false, exclusive = false } = job;
-  // Whether a long call may run depends on the other calls of its tool.
-  const paceKey = pace === "long" ? `long ${claim.toolKey}` : pace;
+  // Whether a call that is long, or runs alone, may run depends on the other calls of its tool.
+  const paceKey = pace === "long" || exclusive ? `${pace} ${claim.toolKey}` : pace;
   return `${session?.id ?? ""} ${claim.parentSlot !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${kind} ${dataBytes} ${paceKey} ${owner}`;
 }

@@ -26,6 +26,13 @@ export class ProcessRoom {
     return count;
   }
 
+  /** Number of processes that run calls or keep sessions. */
+  countInUse(): number {
+    let count = 0;
+    for (const { load, hasSessions } of this.#workers) if (load > 0 || hasSessions) count += 1;
+    return count;
+  }
+
   /** Bytes by which memory in use plus `memoryMiB` exceeds the budget. */
   excessBytes(memoryMiB: number): number {
     let bytes = (memoryMiB - this.#limits.memoryMiB) * MiB;

@@ -29,6 +29,12 @@ export interface ProcessNeed {
    * @default false
    */
   readonly isNested?: boolean | undefined;
+  /**
+   * Whether calls of the owner's other tools keep the call from running in its processes. An owner with a low priority gets a warm process
+   * for it.
+   * @default false
+   */
+  readonly isShutOut?: boolean | undefined;
 }
 
 /** Delay in ms before a warm process is replaced. A tenant's first call takes less, and a process that starts would compete with it. */

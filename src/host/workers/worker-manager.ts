@@ -26,6 +26,13 @@ export interface WorkerManagerListener extends CpuListener {
   onRoom(): void;
 }
 
+/** Why an owner needs another process; see `WorkerManager.mayGrow`. */
+export interface GrowthNeed {
+  readonly isWaitedFor: boolean;
+  readonly isNested: boolean;
+  readonly further: number;
+}
+
 /** Interval in ms between checks of busy processes. At a fast 2 GB/s, one can grow by 40 MiB meanwhile. */
 const WATCH_MS = 20;
 /** Longest time in ms that one interval counts for: a host whose event loop was blocked could not receive an answer. */
@@ -157,8 +164,9 @@ export class WorkerManager implements Disposable {
     if (this.#hasOtherOwnersRunning(owner)) this.priorities.owners.recordContendedStart(owner);
     const idlePriority = this.priorities.owners.nicenessOf(owner) === LOWEST_PRIORITY;
     // An owner demoted for its past usage does not need a process that is ready at once. The next owner does.
-    const warmProcess = !idlePriority || this.priorities.owners.isNew(owner) ? this.#warm.best(need) : undefined;
-    const { isNested, ...start } = need;
+    const { isNested, isShutOut = false, ...start } = need;
+    const mayUseWarm = !idlePriority || isShutOut || this.priorities.owners.isNew(owner);
+    const warmProcess = mayUseWarm ? this.#warm.best(need) : undefined;
     const mayStart =
       warmProcess === undefined && this.#mayStart(idlePriority) && this.#room.makeSlotFor(owner, isNested);
     const worker = warmProcess ?? (mayStart ? this.#spawn({ idlePriority, ...start }) : undefined);
@@ -201,19 +209,22 @@ export class WorkerManager implements Disposable {
    * Returns whether an owner may get another process now. It may have one more than its limit while one of them is
    * about to end, because that slot is not free yet. The last quarter of all slots is reserved for owners without a
    * process.
-   * @param isWaitedFor whether a call in one of its processes waits for the new call, and so computes nothing
-   * @param isNested whether that call may keep its process until the new one has ended, because each runs alone in its process: processes in
-   *   which all calls wait like that do not count, and the reserve is open to it
+   * @param need.isWaitedFor whether a call of the owner could not run otherwise, or another one waits for it and so computes nothing
+   * @param need.isNested whether that call may keep its process until the new one has ended, because each runs alone in its process: processes
+   *   in which all calls wait like that do not count, and the reserve is open to it
+   * @param need.further processes that the owner may have beyond its limit for this call
    */
-  mayGrow(owner: string, isWaitedFor = false, isNested = false): boolean {
+  mayGrow(owner: string, { isWaitedFor, isNested, further }: GrowthNeed): boolean {
     const owned = this.#room.countOf(owner);
     if (owned === 0) return true;
     if (isNested) return this.#countComputing(owner) < this.#options.maxPerOwner;
     if (this.priorities.mustNotGrow(owner) && !isWaitedFor) return false;
-    const { maxPerOwner } = this.#options;
-    if (owned > maxPerOwner || this.usableBy(owner).length >= maxPerOwner) return false;
     const { max } = this.#options;
-    return this.#workers.size - this.#room.countOf(undefined) < Math.max(2, Math.ceil(max * 0.75));
+    const maxOwned = this.#options.maxPerOwner + further;
+    if (owned > maxOwned || this.usableBy(owner).length >= maxOwned) return false;
+    // Idle processes take nothing from the reserve: they are evicted for an owner without a process.
+    const taken = further > 0 ? this.#room.countInUse() : this.#workers.size - this.#room.countOf(undefined);
+    return taken < Math.max(2, Math.ceil(max * 0.75));
   }
 
   /** Number of an owner's processes, without those in which each call waits for another call. */

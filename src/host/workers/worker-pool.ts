@@ -15,7 +15,7 @@ import { BUSY_RATE } from "./process-priorities.ts";
 import type { PythonSources } from "./python-setup.ts";
 import { canUseParentSlot, type Entry, FairQueue } from "./scheduling/fair-queue.ts";
 import type { OwnerState } from "./scheduling/priority.ts";
-import { LONG_CPU_MS, ToolPaces } from "./scheduling/tool-pace.ts";
+import { PACE_CPU_MS, ToolPaces } from "./scheduling/tool-pace.ts";
 import { describeWorker, type WorkerInfo } from "./worker-info.ts";
 import type { SentBundle, WorkerSources } from "./worker-job.ts";
 import { WorkerManager, type WorkerManagerOptions } from "./worker-manager.ts";
@@ -271,6 +271,7 @@ export class WorkerPool implements CallPool, JobOwner {
     placed.worker = worker;
     placed.attempts += 1;
     placed.placedAt = performance.now();
+    placed.startedAt = undefined;
     placed.slot = this.#jobsOf(worker).add(placed);
     if (placed.pace !== "short") worker.unproven += 1;
     if (job.session !== undefined && job.session.worker === undefined) {
@@ -318,8 +319,8 @@ export class WorkerPool implements CallPool, JobOwner {
     // Whether the call had to create its isolate depends on others.
     const computingMs = Math.max(Math.min(usage.cpuMs, usage.executeMs), usage.cpuMs - ISOLATE_CPU_MS);
     if (outcome === "cpu") this.#paces.recordLong(order.tool);
-    else if (outcome !== "cancelled" || computingMs >= LONG_CPU_MS)
-      this.#paces.record(order.tool, computingMs, isEstimate);
+    else if (outcome !== "cancelled" || computingMs >= PACE_CPU_MS[worker.kind].long)
+      this.#paces.record(order.tool, computingMs, isEstimate, PACE_CPU_MS[worker.kind]);
   }
 
   /** Frees the job's slot in the queue. */
@@ -409,9 +410,12 @@ export class WorkerPool implements CallPool, JobOwner {
 
   /** The unproven calls that have been in a busy process for long are probably the ones that compute. */
   #recordLongCalls(worker: WorkerProcess): void {
-    const since = performance.now() - LONG_CPU_MS;
-    for (const { job, pace, placedAt } of this.#placed.get(worker)?.toArray() ?? []) {
-      if (pace !== "short" && placedAt < since && job.order.type === "call") this.#paces.recordLong(job.order.tool);
+    const since = performance.now() - PACE_CPU_MS[worker.kind].long;
+    for (const { job, pace, placedAt, startedAt } of this.#placed.get(worker)?.toArray() ?? []) {
+      // A Python process computes for a second to load the interpreter, which is not the tool's work.
+      const computesSince = worker.kind === "python" ? startedAt : placedAt;
+      const isLong = computesSince !== undefined && computesSince < since;
+      if (pace !== "short" && isLong && job.order.type === "call") this.#paces.recordLong(job.order.tool);
     }
   }
 

@@ -5,7 +5,7 @@ import { CrashQuarantine } from "../../../src/host/workers/health/crash-quaranti
 import { JobPlacement } from "../../../src/host/workers/job-placement.ts";
 import { type Job, PlacedJob } from "../../../src/host/workers/pool-job.ts";
 import type { Pace } from "../../../src/host/workers/scheduling/tool-pace.ts";
-import type { WorkerManager } from "../../../src/host/workers/worker-manager.ts";
+import type { GrowthNeed, WorkerManager } from "../../../src/host/workers/worker-manager.ts";
 import type { WorkerProcess } from "../../../src/host/workers/worker-process.ts";
 import { DEFAULT_LIMITS } from "../../../src/sandbox/contract/limits.ts";
 import { TOOL_PROFILE } from "../../support/tool-profile.ts";
@@ -13,12 +13,22 @@ import { TOOL_PROFILE } from "../../support/tool-profile.ts";
 /** What a placement reads of a process. */
 type Process = Pick<
   WorkerProcess,
-  "load" | "busy" | "newCalls" | "window" | "unproven" | "cpuRate" | "runsOnMainThread" | "isExclusive" | "lastShortAt"
+  | "owner"
+  | "kind"
+  | "load"
+  | "busy"
+  | "newCalls"
+  | "window"
+  | "unproven"
+  | "cpuRate"
+  | "runsOnMainThread"
+  | "isExclusive"
+  | "lastShortAt"
 >;
 
 const newProcess = (fields: Partial<Process> = {}): WorkerProcess =>
   ({
-    ...{ load: 0, busy: 0, newCalls: 0, window: 4, unproven: 0, cpuRate: 0 },
+    ...{ owner: "acme", kind: "plain", load: 0, busy: 0, newCalls: 0, window: 4, unproven: 0, cpuRate: 0 },
     ...{ runsOnMainThread: false, isExclusive: false, lastShortAt: Number.NEGATIVE_INFINITY },
     ...fields,
   }) as WorkerProcess;
@@ -29,8 +39,8 @@ const job = {
   order: { type: "call", tool: TOOL_PROFILE, callId: "c", tenantId: "acme" },
   memoryMiB: 64,
 } as unknown as Job;
-const placedJob = (pace: Pace): PlacedJob =>
-  new PlacedJob(job, pace, { cancel() {}, onRest() {}, onEnded() {}, onLost() {}, onStuck() {} });
+const placedJob = (pace: Pace, fields: Partial<Job> = {}): PlacedJob =>
+  new PlacedJob({ ...job, ...fields }, pace, { cancel() {}, onRest() {}, onEnded() {}, onLost() {}, onStuck() {} });
 
 interface Situation {
   readonly own: readonly WorkerProcess[];
@@ -41,12 +51,16 @@ interface Situation {
 }
 
 /** Returns a function that places one call. */
-function openPlacement({ own, spare, isPastShare = false }: Situation): (pace: Pace) => WorkerProcess | undefined {
+function openPlacement({
+  own,
+  spare,
+  isPastShare = false,
+}: Situation): (pace: Pace, fields?: Partial<Job>) => WorkerProcess | undefined {
   const manager = {
     maxPerOwner: 2,
     usableBy: () => [...own],
     makeRoomFor: () => true,
-    mayGrow: (_owner: string, isWaitedFor: boolean) => spare !== undefined && (isWaitedFor || !isPastShare),
+    mayGrow: (_owner: string, { isWaitedFor }: GrowthNeed) => spare !== undefined && (isWaitedFor || !isPastShare),
     takeNew: () => spare,
     priorities: { mayRunLowPriority: () => true, setBackground() {}, isThrottled: () => false },
   } as unknown as WorkerManager;
@@ -60,7 +74,7 @@ function openPlacement({ own, spare, isPastShare = false }: Situation): (pace: P
   const sources = { manager, quarantine: new CrashQuarantine(), placed, onWaitEnd() {} };
   const placement = new JobPlacement({ callsPerWorker: 8, nestedPerWorker: 0 }, sources);
   onTestFinished(() => placement[Symbol.dispose]());
-  return (pace) => placement.workerFor(placedJob(pace), false, 1);
+  return (pace, fields) => placement.workerFor(placedJob(pace, fields), false, 1);
 }
 
 const recently = (msAgo = 0): Partial<Process> => ({ lastShortAt: performance.now() - msAgo });
@@ -99,5 +113,33 @@ describe("Placement", () => {
     expect(place("short")).toBe(home);
     // The owner has short calls, and a tool that is called for the first time may loop too.
     expect(place("unknown")).toBe(looping);
+  });
+
+  test("gives a call that runs alone a further process if no call of its tool runs", () => {
+    const alone = { load: 1, busy: 1, newCalls: 0, unproven: 1, isExclusive: true } as const;
+    const spare = newProcess();
+    const other = { exclusive: true, claim: { ...job.claim, toolKey: "other" } };
+    for (const own of [[newProcess(alone)], [newProcess(alone), newProcess(alone)]]) {
+      const place = openPlacement({ own, spare, isPastShare: true });
+      for (const pace of ["unknown", "long", "short"] as const) {
+        expect(place(pace, other)).toBe(spare);
+        // A short tool may also use the rest of its owner's processes.
+        const mayGrow = pace === "short" && own.length === 1;
+        expect(place(pace, { exclusive: true })).toBe(mayGrow ? spare : undefined);
+      }
+    }
+    // The third process is for other tools.
+    const idle = newProcess();
+    const place = openPlacement({ own: [newProcess(alone), newProcess(alone), idle], isPastShare: true });
+    expect(place("unknown", { exclusive: true })).toBeUndefined();
+    expect(place("unknown", other)).toBe(idle);
+  });
+
+  test("gives a call that shares its process a further one if each process has a call that runs alone", () => {
+    const alone = { load: 1, busy: 1, newCalls: 0, unproven: 1, isExclusive: true } as const;
+    const [own, spare] = [[newProcess(alone), newProcess(alone)], newProcess()];
+    expect(openPlacement({ own, spare, isPastShare: true })("unknown")).toBe(spare);
+    const shared = newProcess({ load: 1, busy: 1, newCalls: 1, unproven: 1 });
+    expect(openPlacement({ own: [...own, shared], spare, isPastShare: true })("unknown")).toBe(shared);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ToolPaces } from "../../../src/host/workers/scheduling/tool-pace.ts";
+import { PACE_CPU_MS, ToolPaces } from "../../../src/host/workers/scheduling/tool-pace.ts";
 import type { WorkerToolProfile } from "../../../src/sandbox/protocol/host-messages.ts";
 
 const newProfile = (): WorkerToolProfile => ({}) as WorkerToolProfile;
@@ -40,6 +40,15 @@ describe("ToolPaces", () => {
     const other = newProfile();
     paces.record(other, 60, true);
     expect(paces.paceOf(other)).toBe("long");
+  });
+
+  test("knows a Python tool as short though each of its calls takes tens of ms", () => {
+    const paces = new ToolPaces();
+    const profile = newProfile();
+    for (let n = 0; n < 3; n += 1) paces.record(profile, 40, false, PACE_CPU_MS.python);
+    expect(paces.paceOf(profile)).toBe("short");
+    paces.record(profile, 600, false, PACE_CPU_MS.python);
+    expect(paces.paceOf(profile)).toBe("long");
   });
 
   test("knows a tool as long after one long call, until it has proved otherwise", () => {

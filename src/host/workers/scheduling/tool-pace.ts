@@ -1,13 +1,18 @@
 // Remembers how long a tool's calls compute, so that the pool can tell short calls from long ones before they run.
 import type { WorkerToolProfile } from "../../../sandbox/protocol/host-messages.ts";
+import type { WorkerKind } from "../worker-kind.ts";
 
 /** What is known of a tool: its calls are short, one has computed for long, or neither yet. */
 export type Pace = "unknown" | "short" | "long";
 
-/** CPU time in ms up to which a call is short. */
-const SHORT_CPU_MS = 5;
-/** CPU time in ms from which a call is long. */
-export const LONG_CPU_MS = 50;
+/**
+ * CPU time in ms up to which a call is short, and from which it is long, by the kind of its process. The smallest Python
+ * call takes 10 to 50 ms.
+ */
+export const PACE_CPU_MS = {
+  plain: { short: 5, long: 50 },
+  python: { short: 60, long: 500 },
+} as const satisfies { readonly [Kind in WorkerKind]: { readonly short: number; readonly long: number } };
 /** Short calls in a row after which a tool's next call is expected to be short. Doubled each time that this was wrong. */
 const FIRST_PROOF = 3;
 const MAX_PROOF = 3_000;
@@ -34,9 +39,14 @@ export class ToolPaces {
    * @param isEstimate whether part of it may belong to other calls. For a short tool it then only counts if it is short,
    * for another one if it is short or long
    */
-  record(profile: WorkerToolProfile, cpuMs: number, isEstimate: boolean = false): void {
-    const isLong = cpuMs >= LONG_CPU_MS;
-    if (cpuMs > SHORT_CPU_MS) {
+  record(
+    profile: WorkerToolProfile,
+    cpuMs: number,
+    isEstimate: boolean = false,
+    { short, long }: (typeof PACE_CPU_MS)[WorkerKind] = PACE_CPU_MS.plain,
+  ): void {
+    const isLong = cpuMs >= long;
+    if (cpuMs > short) {
       if (isEstimate && (!isLong || this.paceOf(profile) === "short")) return;
       if (isLong) this.recordLong(profile);
       else this.#weaken(profile);
@@ -56,7 +66,7 @@ export class ToolPaces {
     history.isLong = true;
   }
 
-  /** Halves what proves a tool short. On a busy machine, each tool has a call of more than `SHORT_CPU_MS` now and then. */
+  /** Halves what proves a tool short. On a busy machine, each tool has a call that is not short now and then. */
   #weaken(profile: WorkerToolProfile): void {
     const history = this.#historyOf(profile);
     history.shortCalls >>= 1;
