@@ -413,7 +413,10 @@ export class TenantClient {
     return this.#client.follow(`${this.#path}/calls/${segment(id)}/events`, { signal });
   }
 
-  /** Returns what a call did and when: its stages, each use of a capability, and its nested calls. */
+  /**
+   * Returns what a call did and when: its stages, each use of a capability, and its nested calls. While it runs (`isOver` is false), what it has
+   * done so far and what is under way, with `isOpen`.
+   */
   async timeline(id: string): Promise<CallTimeline> {
     return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}/timeline`);
   }

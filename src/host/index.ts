@@ -154,6 +154,7 @@ export type { HealthOptions, SourceHealth } from "./routing/health/source-health
 export type { ListedTool, ToolMetadata } from "./routing/listed-tool.ts";
 export { matchesName } from "./routing/name-wildcard.ts";
 export type { CallInfo, CallState } from "./routing/open-calls.ts";
+export type { OpenTimeline } from "./routing/open-timeline.ts";
 export type { HostInput, HostSchema, HostToolDefinition, RegisterOptions } from "./routing/registration.ts";
 export { MemoryToolRegistry, type RegisteredTool, type ToolRegistry } from "./routing/registry.ts";
 export type { ToolRouterOptions } from "./routing/router-options.ts";

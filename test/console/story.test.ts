@@ -104,6 +104,11 @@ describe("the console", () => {
     const lastLine = page.getByText(/^line \d+$/).last();
     await lastLine.waitFor();
     await page.getByRole("link", { name: "Timeline and details" }).click();
+    // The timeline so far: the tool runs, and its bar says for how long.
+    const running = page.getByLabel("Spans of the call").locator(".span-row").filter({ hasText: "Run the tool" });
+    await running.getByText("running").waitFor();
+    const lasted = await running.locator(".span-ms").textContent();
+    await expect.poll(() => running.locator(".span-ms").textContent(), { timeout: PATIENCE_MS }).not.toBe(lasted);
     await page.getByRole("tab", { name: "Logs" }).click();
     const first = await lastLine.textContent();
     await expect.poll(() => lastLine.textContent(), { timeout: PATIENCE_MS }).not.toBe(first);
@@ -111,6 +116,7 @@ describe("the console", () => {
     await page.getByText("cancelled").first().waitFor();
     await page.getByRole("tab", { name: "Timeline" }).click();
     await page.getByText("Run the tool").waitFor();
+    await running.getByText("failed").waitFor();
     expect(problems).toEqual([]);
   });
 

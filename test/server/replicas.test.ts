@@ -200,6 +200,36 @@ describe("three servers with one Postgres", () => {
     expect((await two("GET", path.replace("acme", "beta"))).status).toBe(404);
   });
 
+  test("the timeline so far of a call that runs elsewhere is that of its replica", async () => {
+    await deploy(one, "acme", "tells", SAYS);
+    const call = one<Call>("POST", "/v1/tenants/acme/tools/tells/calls", { input: { lines: 1, room: "t" } });
+    const id = await runningAt(one, "acme");
+    const path = `/v1/tenants/acme/calls/${id}/timeline`;
+    interface Timeline {
+      readonly isOver: boolean;
+      readonly spans: readonly { readonly kind: string; readonly durationMs: number; readonly isOpen?: true }[];
+    }
+    const read = async (api: Api): Promise<Timeline> => (await api<Timeline>("GET", path)).body;
+    for (const api of [one, two, three]) {
+      await expect.poll(async () => (await read(api)).spans?.find(({ kind }) => kind === "execute")?.isOpen).toBe(true);
+      const before = (await read(api)).spans.find(({ kind }) => kind === "execute")?.durationMs ?? 0;
+      // It grows.
+      await expect
+        .poll(async () => (await read(api)).spans.find(({ kind }) => kind === "execute")?.durationMs, {
+          timeout: 20_000,
+        })
+        .toBeGreaterThan(before);
+      expect((await read(api)).spans.some(({ kind }) => kind === "capability")).toBe(true);
+    }
+    expect((await two("GET", path.replace("acme", "beta"))).status).toBe(404);
+    await goOn("t", 0, "tells");
+    expect((await call).body).toMatchObject({ id, output: 1 });
+    for (const api of [one, two]) {
+      await expect.poll(async () => (await read(api)).isOver).toBe(true);
+      expect((await read(api)).spans.some(({ isOpen }) => isOpen)).toBe(false);
+    }
+  });
+
   test("the stream of a call that waited for its approval has its lines, wherever it runs", async () => {
     const policy = { approvals: { tools: ["says"] } };
     expect((await one("PATCH", "/v1/tenants/acme", { policy })).status).toBe(200);
@@ -242,7 +272,12 @@ describe("three servers with one Postgres", () => {
     await goOn("c", 0, "floods");
     expect((await call).body).toMatchObject({ id, output: "done" });
     const { lines, bytes } = await withDatabase(async ({ db }) => {
-      const rows = await db.selectFrom("live_logs").select("text").where("call_id", "=", id).execute();
+      const rows = await db
+        .selectFrom("live_logs")
+        .select("text")
+        .where("call_id", "=", id)
+        .where("position", ">=", 0)
+        .execute();
       return { lines: rows.length, bytes: rows.reduce((sum, { text }) => sum + text.length, 0) };
     });
     expect(lines).toBeLessThanOrEqual(1_000);

@@ -32,7 +32,14 @@ test("a stream ends when its client leaves during the approval, and leaves the c
   const cancelled: string[] = [];
   const bus = new LocalBus(onError, "1.0.0");
   using requests = new ReplicaRequests(bus);
-  await using watched = new WatchedCalls({ db, bus, requests, live: new LiveCalls(), onError });
+  await using watched = new WatchedCalls({
+    db,
+    bus,
+    requests,
+    live: new LiveCalls(),
+    timelineOf: () => undefined,
+    onError,
+  });
   const streamed = new StreamedCalls({
     direct: { run: async () => ({ waiting }) },
     awaited: new AwaitedCalls({

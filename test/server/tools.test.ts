@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { createClient } from "../../src/client/index.ts";
 import { PYTHON_DEFAULT_LIMITS } from "../../src/host/python/python-tool.ts";
+import { openDatabase } from "../../src/server/database/open-database.ts";
 import { PYTHON_DEFAULTS } from "../../src/server/tools/requested-access.ts";
 import { apiOf } from "./support/api.ts";
 import { useServer } from "./support/server.ts";
@@ -98,6 +99,57 @@ describe.for(STORES)("with %s", (kind) => {
       ["callId", "toolName", "durationMs", "cpuMs", "code"],
       ["callId", "toolName", "durationMs", "cpuMs", "code"],
     ]);
+  });
+
+  test("shows what a call has done so far while it runs, and for how long it waits in the queue", async () => {
+    interface Timeline {
+      readonly isOver: boolean;
+      readonly spans: readonly {
+        readonly kind: string;
+        readonly name: string;
+        readonly startMs: number;
+        readonly durationMs: number;
+        readonly isOpen?: true;
+      }[];
+    }
+    await deploy("unending", "export default () => new Promise((end) => setTimeout(end, 600_000));");
+    await deploy("quick", "export default () => 1;");
+    const timelineOf = async (id: string): Promise<Timeline> =>
+      (await api<Timeline>("GET", `/v1/tenants/acme/calls/${id}/timeline`)).body;
+    const { body: queued } = await call("unending", {}, { prefer: "respond-async" });
+    await vi.waitFor(async () => {
+      const { isOver, spans } = await timelineOf(queued.id);
+      expect(isOver).toBe(false);
+      expect(spans.filter(({ isOpen }) => isOpen).map(({ kind }) => kind)).toEqual(["execute"]);
+    });
+    await api("POST", `/v1/tenants/acme/calls/${queued.id}/cancel`);
+    await ended(queued.id);
+    const { isOver, spans } = await timelineOf(queued.id);
+    expect([isOver, spans.some(({ isOpen }) => isOpen)]).toEqual([true, false]);
+
+    // A call that waited for a second before it began: its stages begin after that.
+    const { body: quick } = await call("quick", {}, { prefer: "respond-async" });
+    await ended(quick.id);
+    const { database: url, dataDir } = under.store.options;
+    await using database = await openDatabase({ url, dataDir, onError() {} });
+    const { db } = database;
+    await db
+      .updateTable("calls")
+      .set((of) => ({ created_at: of("started_at", "-", 1_000) as never }))
+      .where("id", "=", quick.id)
+      .execute();
+    const [first, second] = (await timelineOf(quick.id)).spans;
+    expect(first).toMatchObject({ kind: "queue", name: "queued", startMs: 0, durationMs: 1_000 });
+    expect(second).toMatchObject({ kind: "validate", startMs: 1_000 });
+    // One that waits now.
+    await db
+      .updateTable("calls")
+      .set({ started_at: null, ended_at: null, state: "queued", run_at: 9e15 })
+      .where("id", "=", quick.id)
+      .execute();
+    expect((await timelineOf(quick.id)).spans).toMatchObject([{ kind: "queue", name: "queued", isOpen: true }]);
+    await db.deleteFrom("calls").where("id", "=", quick.id).execute();
+    expect((await api("GET", `/v1/tenants/acme/calls/${quick.id}/timeline`)).status).toBe(404);
   });
 
   test("deploys a tool, calls it, and shows the call with its logs", async () => {

@@ -177,25 +177,38 @@ interface TimelinePanelProps extends CallProps {
   readonly logs: JSX.Element;
 }
 
+/** How often the timeline of a running call is loaded, in ms; more rarely if it is long. */
+const FOLLOW_MS = { short: 1_000, long: 3_000 } as const;
+const LONG_SPANS = 300;
+
 function TimelinePanel({ tenantId, id, call, isOver, logs }: TimelinePanelProps): JSX.Element {
-  const { value, error } = useResource(`timeline ${id} ${isOver}`, async (): Promise<TimelineData> => {
-    return isOver ? await client.tenant(tenantId).timeline(id) : { spans: [], calls: [] };
-  });
-  if (error !== undefined) return <ErrorBox error={error} />;
-  if (!isOver) {
-    return (
+  const [isLong, setLong] = useState(false);
+  const { value, error, reload } = useResource<TimelineData>(
+    `timeline ${id}`,
+    async () => {
+      const loaded = await client.tenant(tenantId).timeline(id);
+      setLong(loaded.spans.length > LONG_SPANS);
+      return loaded;
+    },
+    isOver ? undefined : isLong ? FOLLOW_MS.long : FOLLOW_MS.short,
+  );
+  if (value === undefined) {
+    return error === undefined ? (
+      <Loading />
+    ) : (
       <div class="timeline-and-logs">
-        <p class="faint">The timeline appears when the call has ended. Its logs are live.</p>
+        <ErrorBox error={error} onRetry={reload} />
         {logs}
       </div>
     );
   }
-  if (value === undefined || call === undefined) return <Loading />;
+  const soFarMs = value.spans.reduce((end, { startMs, durationMs }) => Math.max(end, startMs + durationMs), 0);
   return (
     <Timeline
       timeline={value}
-      totalMs={(call.endedAt ?? call.createdAt) - call.createdAt}
-      usage={call.usage}
+      isRunning={!value.isOver}
+      totalMs={call === undefined || call.endedAt === null ? soFarMs : call.endedAt - call.createdAt}
+      usage={call?.usage}
       beside={logs}
       urlOfCall={(callId) => urlOf(["t", tenantId, "calls", callId])}
     />

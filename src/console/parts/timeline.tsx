@@ -15,6 +15,7 @@ interface NestedCall {
   readonly code: string;
   readonly timeline?: readonly Span[];
   readonly calls?: readonly NestedCall[];
+  readonly isOpen?: true;
 }
 
 interface Row {
@@ -36,6 +37,17 @@ const ENCLOSING: readonly string[] = ["execute", "tool"];
 /** Room for rounding in times that were measured by two clocks, in ms. */
 const SLACK_MS = 0.05;
 
+/** Returns a key for each span, which it keeps while others come before it: a running call gets new spans. */
+function keysOf(spans: readonly Span[], path: string): readonly string[] {
+  const counts = new Map<string, number>();
+  return spans.map(({ kind, name, startMs, callId }) => {
+    const key = `${path}/${callId ?? `${kind} ${name} ${startMs}`}`;
+    const count = (counts.get(key) ?? 0) + 1;
+    counts.set(key, count);
+    return count === 1 ? key : `${key} ${count}`;
+  });
+}
+
 /**
  * Lists the rows of a timeline; those of nested calls only where they are open. What happened while the tool ran is below its execution, and
  * below the tool's own spans that enclose it.
@@ -50,11 +62,12 @@ function toRows(
   const rows: Row[] = [];
   /** Ends of the spans that enclose what comes next. */
   let enclosing: number[] = [];
+  const keys = keysOf(spans, at.path);
   for (const [index, span] of spans.entries()) {
     const end = span.startMs + span.durationMs;
     const isInside = INSIDE.includes(span.kind);
     enclosing = isInside ? enclosing.filter((until) => end <= until + SLACK_MS) : [];
-    const key = `${at.path}/${index}`;
+    const key = keys[index] as string;
     const nested = span.callId === undefined ? undefined : byId.get(span.callId);
     const startMs = at.offsetMs + span.startMs;
     const depth = at.depth + enclosing.length;
@@ -69,10 +82,11 @@ function toRows(
 /** Lists the keys of all rows with a nested call, at any depth. */
 function nestedKeys(spans: readonly Span[], calls: readonly NestedCall[], path: string): readonly string[] {
   const byId = new Map(calls.map((call) => [call.callId, call]));
+  const keys = keysOf(spans, path);
   return spans.flatMap(({ callId }, index) => {
     const nested = callId === undefined ? undefined : byId.get(callId);
     if (nested?.timeline === undefined) return [];
-    const key = `${path}/${index}`;
+    const key = keys[index] as string;
     return [key, ...nestedKeys(nested.timeline, nested.calls ?? [], key)];
   });
 }
@@ -84,9 +98,15 @@ const STAGES: { readonly [kind: string]: string } = {
   execute: "Run the tool",
   output: "Check the output",
 };
+/** What a call waited for before it began to run, by the name of its span. */
+const WAITS: { readonly [name: string]: string } = {
+  queued: "Wait in the queue",
+  waiting_for_approval: "Wait for approval",
+};
 
 export function describeSpan({ kind, name, operation, target }: Span): string {
   if (kind === "tool") return name;
+  if (kind === "queue") return WAITS[name] ?? (STAGES.queue as string);
   return STAGES[kind] ?? [name, operation, target].filter((part) => part !== undefined && part !== "").join(" ");
 }
 
@@ -98,7 +118,9 @@ export interface TimelineUsage {
 }
 
 interface TimelineProps {
-  readonly timeline: TimelineData;
+  readonly timeline: Pick<TimelineData, "spans" | "calls">;
+  /** Whether the call runs, so that its timeline grows. */
+  readonly isRunning?: boolean;
   /** What is shown next to the spans on a wide screen, and below them on a narrow one. */
   readonly beside?: JSX.Element | undefined;
   /** Returns the URL of a nested call's page; undefined if there is none. */
@@ -107,7 +129,14 @@ interface TimelineProps {
   readonly usage?: TimelineUsage | null | undefined;
 }
 
-export function Timeline({ timeline, totalMs, usage, urlOfCall, beside }: TimelineProps): JSX.Element {
+export function Timeline({
+  timeline,
+  totalMs,
+  usage,
+  urlOfCall,
+  beside,
+  isRunning = false,
+}: TimelineProps): JSX.Element {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [selected, setSelected] = useState<string>();
   const calls = timeline.calls as readonly NestedCall[];
@@ -124,7 +153,11 @@ export function Timeline({ timeline, totalMs, usage, urlOfCall, beside }: Timeli
   if (timeline.spans.length === 0)
     return (
       <div class="timeline-and-logs">
-        <p class="faint">There is no timeline. It is stored when the call has ended.</p>
+        <p class="faint">
+          {isRunning
+            ? "Nothing has happened yet."
+            : "There is no timeline: it was too long, or there was no room for it."}
+        </p>
         {beside}
       </div>
     );
@@ -223,7 +256,7 @@ function TimelineRow({ row, endMs, isOpen, isSelected, onToggle, onSelect }: Row
       </div>
       <div class="span-track">
         <div
-          class={`bar ${span.kind} ${span.code === "ok" ? "" : "bad"}`}
+          class={`bar ${span.kind} ${span.code === "ok" ? "" : "bad"} ${span.isOpen === true ? "open" : ""}`}
           style={{ left: `${Math.min(left, 100 - MIN_WIDTH)}%`, width: `${Math.min(width, 100 - left)}%` }}
         >
           {waited > 0 ? <i style={{ width: `${Math.min(100, waited)}%` }} /> : null}
@@ -231,7 +264,7 @@ function TimelineRow({ row, endMs, isOpen, isSelected, onToggle, onSelect }: Row
       </div>
       <div class="span-time">
         <span class={span.code === "ok" ? "span-code faint" : "span-code bad-text"}>
-          {span.code === "ok" ? (span.status ?? "") : "failed"}
+          {span.isOpen === true ? "running" : span.code === "ok" ? (span.status ?? "") : "failed"}
         </span>
         <span class="span-ms">{formatMs(span.durationMs)}</span>
       </div>
@@ -252,8 +285,8 @@ function SpanFacts({ row, urlOfCall }: SpanFactsProps): JSX.Element {
   const { span, startMs } = row;
   const facts: (readonly [string, ComponentChildren])[] = [
     ["Start", formatMs(startMs)],
-    ["Duration", formatMs(span.durationMs)],
-    ["Outcome", span.code],
+    [span.isOpen === true ? "Duration so far" : "Duration", formatMs(span.durationMs)],
+    span.isOpen === true ? ["State", "running"] : ["Outcome", span.code],
   ];
   if (span.target !== undefined) facts.unshift(["Target", [span.operation, span.target].join(" ").trim()]);
   if (span.status !== undefined) facts.push(["Status", String(span.status)]);
@@ -326,13 +359,18 @@ interface UsedProps {
 /** Shows how much of each limit the call used. */
 function Used({ spans, totalMs, usage }: UsedProps): JSX.Element | null {
   const limits = spans.find(({ kind }) => kind === "execute")?.limits;
-  if (limits === undefined || usage === null || usage === undefined) return null;
-  const bytes = Math.max(usage.peakBytes, usage.heapBytes);
-  const rows = [
-    ["Time", totalMs, limits.timeoutMs, formatMs] as const,
-    ["CPU time", usage.cpuMs, limits.cpuMs, formatMs] as const,
-    ["Memory", bytes, limits.memoryMiB * MIB, formatBytes] as const,
+  if (limits === undefined) return null;
+  const rows: (readonly [string, number, number, (value: number) => string])[] = [
+    ["Time", totalMs, limits.timeoutMs, formatMs],
   ];
+  // A call that runs has not reported what it uses.
+  if (usage !== null && usage !== undefined) {
+    const bytes = Math.max(usage.peakBytes, usage.heapBytes);
+    rows.push(
+      ["CPU time", usage.cpuMs, limits.cpuMs, formatMs],
+      ["Memory", bytes, limits.memoryMiB * MIB, formatBytes],
+    );
+  }
   return (
     <ul class="shares">
       {rows.map(([name, used, limit, format]) => (

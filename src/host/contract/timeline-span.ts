@@ -39,4 +39,6 @@ export interface TimelineSpan extends SpanDetails {
   readonly durationMs: number;
   /** Outcome: "ok" or the code of the error. */
   readonly code: "ok" | ErrorCode;
+  /** Set in the timeline of a running call for a period that has not ended: `durationMs` is the time so far, and `code` is "ok". */
+  readonly isOpen?: true;
 }

@@ -188,6 +188,8 @@ export interface NestedCall {
   readonly code: "ok" | ErrorCode;
   readonly calls?: readonly NestedCall[];
   readonly timeline?: readonly TimelineSpan[];
+  /** Set in the timeline of a running call for a nested call that has not ended: `durationMs` is the time so far, and `code` is "ok". */
+  readonly isOpen?: true;
 }
 
 interface ToolResultBase {

@@ -179,6 +179,7 @@ export class SandboxRun implements CallListener, ChainedRun {
 
   #enqueue(): Ticket {
     this.#setCallState("queued");
+    this.#call.observer?.timeline?.queued();
     const { callId, tenantId, tenant, inputText, inputBytes, definition, limits, chain, chunks, context } = this.#call;
     const { python, session } = this.#tool;
     const { sha256 } = this.#sent;
@@ -268,11 +269,18 @@ export class SandboxRun implements CallListener, ChainedRun {
     this.#replayRun?.begin();
     this.#run?.begin();
     this.#placedAt = performance.now() - ageMs;
+    this.#call.observer?.timeline?.placed(this.#placedAt);
     this.#setCallState("running");
     this.#tool.session?.onPlaced();
   }
 
+  onStarted(): void {
+    this.#call.observer?.timeline?.started();
+  }
+
   onLog(level: LogLevel, time: number, text: string, place?: string): void {
+    // An executor does not report that the tool has begun.
+    this.#call.observer?.timeline?.started();
     if (this.#run?.isRepeating === true) return;
     const { stackMapper } = this.#tool;
     const mapped = place === undefined ? undefined : stackMapper.mapLocation(place);

@@ -38,6 +38,7 @@ import { type ReplayedCall, type ReplayOptions, replayCall } from "../recording/
 import type { SourceHealth } from "../routing/health/source-health.ts";
 import type { ListedTool } from "../routing/listed-tool.ts";
 import type { CallInfo } from "../routing/open-calls.ts";
+import type { OpenTimeline } from "../routing/open-timeline.ts";
 import { compileSchemas } from "../routing/registered-tool.ts";
 import {
   checkString,
@@ -646,6 +647,28 @@ export class Glovebox implements AsyncDisposable {
     const isSessionCall = this.#sessionRouter.cancelCall(id, { tenantId });
     const isSecondaryCall = this.#secondaryToolLists.cancelCall(id, options);
     return isToolCall || isSessionCall || isSecondaryCall;
+  }
+
+  /**
+   * Returns what a call of a tenant has done so far: its stages, uses of capabilities and nested calls, with those under way. Undefined if the
+   * tenant has no such call without a result, or its caller has not requested a timeline (`context.timeline`).
+   * @param id `id` from {@link listCalls}; or the id that the caller chose: the newest call that has it
+   * @throws {ToolError} PARAM_INVALID for an id that is not a string, or options other than `{ tenantId }`
+   * @example
+   * const { spans } = glovebox.getTimeline("call-1") ?? { spans: [] };
+   * const underWay = spans.filter(({ isOpen }) => isOpen);
+   */
+  getTimeline(id: string, options?: TenantScope): OpenTimeline | undefined {
+    const own = this.router.getTimeline(id, options);
+    if (own !== undefined) return own;
+    const tenantId = this.router.tenancy.tenantOf(options?.tenantId);
+    const ofSession = this.#sessionRouter.getTimeline(id, { tenantId });
+    if (ofSession !== undefined) return ofSession;
+    for (const router of this.#secondaryToolLists.routers) {
+      const found = router.getTimeline(id, options);
+      if (found !== undefined) return found;
+    }
+    return undefined;
   }
 
   /** Runs one call, as `glovebox.router.execute()`. Never rejects: a failure is a result with `success: false`. */

@@ -5,6 +5,7 @@ import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { type ErrorCode, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import { describedContext } from "../capabilities/call-scope.ts";
 import type { CapabilityContext } from "../capabilities/capability.ts";
+import type { TimelineSpan } from "../contract/timeline-span.ts";
 import type { CallContext, ToolResult } from "../contract/tool-call.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
 import type { Execution } from "../executors/execution.ts";
@@ -224,6 +225,11 @@ export class CallObserver {
     if (this.timeline === undefined && this.#span === undefined) return;
     this.#toolSpans ??= new ToolSpans();
     this.#toolSpans.report(time, text);
+  }
+
+  /** Returns the spans so far of a call that runs; undefined if its caller did not ask for a timeline. */
+  timelineSoFar(most: number): readonly TimelineSpan[] | undefined {
+    return this.timeline?.soFar(most, this.#toolSpans);
   }
 
   /** The span that host functions run within. */

@@ -3,7 +3,7 @@ import type { Limits } from "../../sandbox/contract/limits.ts";
 import type { SpanDetails, TimelineSpan } from "../contract/timeline-span.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
 
-import type { ToolSpans } from "./tool-spans.ts";
+import type { ToolSpan, ToolSpans } from "./tool-spans.ts";
 
 type Writable<Value> = { -readonly [Key in keyof Value]: Value[Key] };
 
@@ -31,6 +31,12 @@ export class CapabilityUse {
     this.describe({ status, waitMs: round(performance.now() - this.#acceptedAt - this.#span.startMs) });
   }
 
+  /** Returns the span, and for how long it has lasted if it has not ended. */
+  soFar(now: number): TimelineSpan {
+    if (!this.isOpen) return { ...this.#span };
+    return { ...this.#span, durationMs: round(now - this.#acceptedAt - this.#span.startMs), isOpen: true };
+  }
+
   addBytes(direction: "bytesIn" | "bytesOut", bytes: number): void {
     this.#span[direction] = (this.#span[direction] ?? 0) + bytes;
   }
@@ -53,16 +59,32 @@ export class Timeline {
   #firstUseAt: number | undefined;
   #limits: SpanDetails["limits"];
   #outputAt: number | undefined;
+  /** Whether the executor queues the call for a worker process, and when it got one and its tool began, for a call that runs. */
+  #isQueued = false;
+  #placedAt: number | undefined;
+  #startedAt: number | undefined;
 
   /** @param acceptedAt time by performance.now() */
   constructor(acceptedAt: number) {
     this.#acceptedAt = acceptedAt;
   }
 
-  #add(kind: TimelineSpan["kind"], from: number, to: number, code: TimelineSpan["code"] = "ok"): void {
+  #stage(kind: TimelineSpan["kind"], from: number, to: number, code: TimelineSpan["code"] = "ok"): TimelineSpan {
     const startMs = round(from - this.#acceptedAt);
     const limits = kind === "execute" && this.#limits !== undefined ? { limits: this.#limits } : {};
-    this.#spans.push({ kind, name: kind, startMs, durationMs: round(to - from), code, ...limits });
+    return { kind, name: kind, startMs, durationMs: round(to - from), code, ...limits };
+  }
+
+  #toolSpan({ name, from, to, code, attributes, isOpen }: ToolSpan): TimelineSpan {
+    return {
+      ...{ kind: "tool", name, startMs: round(from - this.#acceptedAt), durationMs: round(to - from), code },
+      ...(attributes === undefined ? {} : { attributes }),
+      ...(isOpen === undefined ? {} : { isOpen }),
+    };
+  }
+
+  #add(kind: TimelineSpan["kind"], from: number, to: number, code: TimelineSpan["code"] = "ok"): void {
+    this.#spans.push(this.#stage(kind, from, to, code));
   }
 
   /** The call is valid and goes to its executor. */
@@ -90,12 +112,59 @@ export class Timeline {
     // A call that never got a worker process was queued until its end.
     if (to > runAt) this.#add("execute", runAt, to, code);
     for (const span of toolSpans?.within(runAt, to) ?? []) {
-      const { name, from: begun, to: ended, code: outcome, attributes } = span;
-      this.#spans.push({
-        ...{ kind: "tool", name, startMs: round(begun - this.#acceptedAt), durationMs: round(ended - begun) },
-        ...{ code: outcome, ...(attributes === undefined ? {} : { attributes }) },
-      });
+      this.#spans.push(this.#toolSpan(span));
     }
+  }
+
+  /** The executor has queued the call for a worker process. */
+  queued(): void {
+    this.#isQueued = true;
+    this.placed(undefined);
+  }
+
+  /** A worker process has the call. Its tool has not begun, also if an earlier process had it. @param at by performance.now() */
+  placed(at: number | undefined): void {
+    this.#placedAt = at;
+    this.#startedAt = undefined;
+  }
+
+  /** The tool has begun. */
+  started(): void {
+    this.#startedAt ??= performance.now();
+  }
+
+  /**
+   * Returns the spans so far of a call that runs, by their start: its stages, and the newest of the others. The host sees when a stage ends a
+   * moment after the worker process, whose report counts when the call has ended.
+   * @param most number of uses of capabilities and of the tool's own spans, each
+   */
+  soFar(most: number, toolSpans: ToolSpans | undefined): readonly TimelineSpan[] {
+    const now = performance.now();
+    const ended = this.#spans.filter(({ kind }) => kind !== "capability");
+    const uses = this.#uses.slice(-most).map((use) => use.soFar(now));
+    return [...ended, ...this.#openStages(now, most, toolSpans), ...uses].toSorted(byStart);
+  }
+
+  /** Returns the stages that the executor has not reported. */
+  #openStages(now: number, most: number, toolSpans: ToolSpans | undefined): readonly TimelineSpan[] {
+    const open = (kind: TimelineSpan["kind"], from: number): TimelineSpan => ({
+      ...this.#stage(kind, from, now),
+      isOpen: true,
+    });
+    const from = this.#executeAt;
+    if (from === undefined) return [open("validate", this.#acceptedAt)];
+    if (this.#outputAt !== undefined) return [open("output", this.#outputAt)];
+    if (this.#isQueued && this.#placedAt === undefined) return [open("queue", from)];
+    const placedAt = Math.max(from, this.#placedAt ?? from);
+    const signs = [this.#startedAt, this.#firstUseAt, toolSpans?.begunAt].filter(
+      (at) => at !== undefined && at >= placedAt,
+    );
+    const begunAt = this.#isQueued ? Math.min(...(signs as readonly number[])) : from;
+    const queued = this.#isQueued ? [this.#stage("queue", from, placedAt)] : [];
+    if (begunAt > now) return [...queued, open("start", placedAt)];
+    const started = this.#isQueued ? [this.#stage("start", placedAt, begunAt)] : [];
+    const own = toolSpans?.within(begunAt, now, true).slice(-most) ?? [];
+    return [...queued, ...started, open("execute", begunAt), ...own.map((span) => this.#toolSpan(span))];
   }
 
   beginCapability(name: string): CapabilityUse {
@@ -115,9 +184,11 @@ export class Timeline {
     if (this.#executeAt === undefined) this.#add("validate", this.#acceptedAt, now, code);
     else if (this.#outputAt !== undefined) this.#add("output", this.#outputAt, now, code);
     for (const use of this.#uses) if (use.isOpen) use.ended("CANCELLED");
-    return this.#spans.toSorted((one, other) => one.startMs - other.startMs || rankOf(one) - rankOf(other));
+    return this.#spans.toSorted(byStart);
   }
 }
 
 /** Orders spans with the same start: a stage of the call comes before what happens in it. */
 const rankOf = ({ kind }: TimelineSpan): number => (kind === "capability" || kind === "tool" ? 1 : 0);
+const byStart = (one: TimelineSpan, other: TimelineSpan): number =>
+  one.startMs - other.startMs || rankOf(one) - rankOf(other);

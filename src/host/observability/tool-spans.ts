@@ -27,6 +27,8 @@ export interface ToolSpan {
   readonly to: number;
   readonly code: "ok" | "TOOL_FAILED";
   readonly attributes?: { readonly [name: string]: string | number | boolean } | undefined;
+  /** Set while the call runs, for a span that has not ended. */
+  readonly isOpen?: true;
 }
 
 interface OpenSpan {
@@ -91,13 +93,17 @@ export class ToolSpans {
     return this.#begunAt;
   }
 
-  /** Returns the spans within the execution of the call. One that is still open ends with it. */
-  within(from: number, to: number): readonly ToolSpan[] {
+  /** Returns the spans within the execution of the call. One that is still open ends with it, or remains open if the call runs. */
+  within(from: number, to: number, isRunning = false): readonly ToolSpan[] {
     return this.#spans.map(({ name, attributes, ...span }) => {
       const begun = clamp(span.from, from, to);
+      const isOpen = span.to === undefined;
       const ended = span.to === undefined ? to : clamp(span.to, begun, to);
-      const code = span.to === undefined ? "TOOL_FAILED" : span.code;
-      return { name, from: begun, to: ended, code, ...(attributes === undefined ? {} : { attributes }) };
+      return {
+        ...{ name, from: begun, to: ended, code: isOpen && !isRunning ? "TOOL_FAILED" : span.code },
+        ...(attributes === undefined ? {} : { attributes }),
+        ...(isOpen && isRunning ? { isOpen } : {}),
+      };
     });
   }
 }

@@ -89,6 +89,7 @@ export function prepareCall(
   const chain = new CallChain(callId, tool.definition.name, limits, options.parent);
   chain.clock = clock;
   chain.tracked = options.tracked;
+  if (options.tracked !== undefined) options.tracked.chain = chain;
   return {
     call: {
       callId,

@@ -14,8 +14,18 @@ import type { CallMeter } from "../tenants/call-meter.ts";
 import type { TenantPolicy } from "../tenants/tenant-policies.ts";
 import type { Clock } from "./clock.ts";
 
+/** Receives where a call is in its executor. */
+export interface RunningTimeline {
+  queued(): void;
+  /** @param at by performance.now() */
+  placed(at: number): void;
+  started(): void;
+}
+
 /** Observes a call while its tool runs: its capability calls, and the span that a host function runs in. */
 export interface RunningCallObserver {
+  /** The timeline, which is told of what happens before the executor reports it; undefined if the caller did not ask for one. */
+  readonly timeline: RunningTimeline | undefined;
   /** Returns whether a hook of this name is installed. */
   hasHook(name: HookStageName): boolean;
   /** The span of the call; undefined without telemetry. */

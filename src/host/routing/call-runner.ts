@@ -163,6 +163,7 @@ export class CallRunner {
       if (this.#observerSources !== undefined || read.timeline === true) {
         const begun = { ...facts, context: read, isNested: parent !== undefined };
         observer = new CallObserver(this.#observerSources ?? {}, begun);
+        tracked.progress = observer;
       }
       const quotas = accountsOf(read, tenant);
       if (quotas !== undefined) {

@@ -2,6 +2,8 @@
 // entry in a set; everything else is computed when a list is requested.
 import { randomBytes } from "node:crypto";
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import type { TimelineSpan } from "../contract/timeline-span.ts";
+import type { NestedCall } from "../contract/tool-call.ts";
 import { LinkedList, type ListSlot } from "../util/linked-list.ts";
 
 /**
@@ -42,6 +44,12 @@ export interface AcceptedCall {
   readonly parent?: TrackedCall | undefined;
 }
 
+/** What is known of a call that runs. */
+export interface CallProgress {
+  /** Returns the spans so far; undefined if the caller did not ask for a timeline. @param most of each kind, the newest */
+  timelineSoFar(most: number): readonly TimelineSpan[] | undefined;
+}
+
 /** One accepted call. */
 export class TrackedCall {
   readonly #accepted: AcceptedCall;
@@ -53,6 +61,10 @@ export class TrackedCall {
   state: CallState;
   /** Its place in the list of open calls. */
   slot: ListSlot<TrackedCall> | undefined;
+  /** Undefined for a call that nobody observes. */
+  progress: CallProgress | undefined;
+  /** The calls that it has made and that have ended. Undefined before its tool is known. */
+  chain: { readonly calls: readonly NestedCall[] | undefined } | undefined;
 
   constructor(calls: OpenCalls, number: number, accepted: AcceptedCall) {
     this.#calls = calls;
@@ -102,10 +114,23 @@ export class TrackedCall {
     return this.#accepted.callId === callId;
   }
 
+  get parent(): TrackedCall | undefined {
+    return this.#accepted.parent;
+  }
+
+  get callId(): string {
+    return this.#accepted.callId;
+  }
+
+  /** Time in ms since the call was accepted. */
+  get ageMs(): number {
+    return performance.now() - this.#accepted.started;
+  }
+
   /** @param leftMs remaining time in ms, if its timeout has started */
   toInfo(leftMs: number | undefined): CallInfo {
-    const { callId, tenantId, started, sessionId, parent } = this.#accepted;
-    const ageMs = performance.now() - started;
+    const { callId, tenantId, sessionId, parent } = this.#accepted;
+    const ageMs = this.ageMs;
     const now = Date.now();
     return {
       ...{ id: this.id, callId, toolName: this.toolName, tenantId, state: this.state },

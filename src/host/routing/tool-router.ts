@@ -31,6 +31,7 @@ import { Discoveries } from "./discovery.ts";
 import { type SourceHealth, SourceHealthRegistry } from "./health/source-health.ts";
 import type { ListedTool } from "./listed-tool.ts";
 import { type CallInfo, OpenCalls, type TrackedCall } from "./open-calls.ts";
+import { type OpenTimeline, timelineOf } from "./open-timeline.ts";
 import { toRegisteredTool } from "./registered-tool.ts";
 import {
   checkHandler,
@@ -272,6 +273,18 @@ export class ToolRouter implements AsyncDisposable {
   listCalls(options?: TenantFilter): readonly CallInfo[] {
     const tenantId = this.tenancy.filterOf(parseTenantFilter(options));
     return this.calls.of(tenantId).map((call) => call.toInfo(this.#clocks.leftMsOf(call)));
+  }
+
+  /**
+   * Returns what a call of a tenant has done so far: its stages, uses of capabilities and nested calls, with those under way. Undefined if the
+   * tenant has no such call without a result, or its caller has not requested a timeline (`context.timeline`).
+   * @param id `id` of {@link listCalls}, or the id that the caller chose: the newest call that has it
+   * @throws {ToolError} PARAM_INVALID for an id that is not a string, or options other than `{ tenantId }`
+   */
+  getTimeline(id: string, options?: TenantScope): OpenTimeline | undefined {
+    checkString(id, "id");
+    const found = this.calls.find(id, this.tenancy.tenantOf(parseTenantScope(options).tenantId)).at(-1);
+    return found === undefined ? undefined : timelineOf(found, this.calls);
   }
 
   /**

@@ -41,7 +41,7 @@ import { ReceivedCalls } from "./received-calls.ts";
 import { mayBeginLater } from "./retries.ts";
 import { elsewhere, SessionHomes } from "./session-homes.ts";
 import { StreamedCalls } from "./streamed-calls.ts";
-import { WatchedCalls } from "./watched-calls.ts";
+import { type TimelineSoFar, WatchedCalls } from "./watched-calls.ts";
 
 export class CallService implements AsyncDisposable {
   readonly #dependencies: CallServiceDependencies;
@@ -70,7 +70,10 @@ export class CallService implements AsyncDisposable {
     this.#runner = new JournaledCallRunner({ ...dependencies, approvals: this.approvals });
     this.#sessions = new SessionHomes(dependencies);
     this.#admission = new CallAdmission({ ...dependencies, approvals: this.approvals, sessions: this.#sessions });
-    this.#watched = new WatchedCalls({ ...dependencies, db: dependencies.database.db, live: this.#runner.live });
+    this.#watched = new WatchedCalls({
+      ...{ ...dependencies, db: dependencies.database.db, live: this.#runner.live },
+      timelineOf: ({ tenantId, callId }) => dependencies.glovebox.getTimeline(callId, { tenantId }),
+    });
     this.#awaited = new AwaitedCalls({
       ...{ database: dependencies.database, watched: this.#watched, onError: dependencies.onError },
       cancel: (tenant, id) => this.cancel(tenant, id),
@@ -264,6 +267,13 @@ export class CallService implements AsyncDisposable {
     return row && (await wholeCall(this.#dependencies.database, row));
   }
 
+  /** Returns the record of a call if it is stored. One that runs synchronously has none, so it is not looked for again. */
+  async findStored(tenantId: string, id: string): Promise<WholeCall | undefined> {
+    await this.#runner.journal.flush();
+    const row = await findCall(this.#dependencies.database.db, tenantId, id);
+    return row && (await wholeCall(this.#dependencies.database, row));
+  }
+
   /** Resolves when the records of all calls that have ended are stored. */
   async flush(): Promise<void> {
     await this.#runner.journal.flush();
@@ -272,6 +282,11 @@ export class CallService implements AsyncDisposable {
   /** Returns whether a call runs in any replica of the server. */
   async isRunning(tenantId: string, id: string): Promise<boolean> {
     return await this.#watched.isRunning({ tenantId, callId: id });
+  }
+
+  /** Returns whether a call runs in any replica, and what it has done so far. */
+  async timelineSoFar(tenantId: string, id: string): Promise<TimelineSoFar> {
+    return await this.#watched.timeline({ tenantId, callId: id });
   }
 
   /**

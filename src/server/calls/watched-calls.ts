@@ -1,9 +1,21 @@
-// Log lines of running calls for those who watch them, at any replica. The replica that runs a call writes its lines to the database while it is
-// watched from another one, in batches, and never waits for who reads them.
+// Log lines and timelines so far of running calls for those who watch them, at any replica. While a call is watched from another replica, the
+// replica that runs it writes its lines to the database in batches, and its timeline once a second if that is watched. It never waits for the
+// reader.
 import { randomUUID } from "node:crypto";
+import type { OpenTimeline } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import { BackgroundWork, pause } from "../operation/background-work.ts";
-import { deleteOldLines, type LiveKey, type LiveLine, PAGE, readLines, storeLines } from "../records/live-logs.ts";
+import {
+  deleteOldLines,
+  type LiveKey,
+  type LiveLine,
+  type LiveSnapshot,
+  PAGE,
+  readLines,
+  readSnapshot,
+  storeLines,
+  storeSnapshot,
+} from "../records/live-logs.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
 import { ANSWER_MS, type ReplicaRequests } from "../replicas/requests.ts";
 import type { LiveCall, LiveCalls } from "./live-calls.ts";
@@ -12,6 +24,8 @@ import { toStoredJson } from "./outcome.ts";
 /** Time in ms that lines wait for others, and how often they are looked for. */
 const BATCH_MS = 100;
 const POLL_MS = 150;
+/** How often the timeline so far is written, how old it may be when it is read, and how often it is looked for, in ms. */
+const SNAPSHOT_MS = { write: 1_000, read: 3_000, poll: 50 } as const;
 /** A watcher says that it still watches in half of the time in ms after which its call's lines are not written any more. */
 const WATCH_MS = 10_000;
 /** Largest batch, in lines and in UTF-16 code units. */
@@ -29,11 +43,21 @@ export interface WatchedCallsDependencies {
   readonly bus: ReplicaBus;
   readonly requests: ReplicaRequests;
   readonly live: LiveCalls;
+  /** Returns the timeline so far of a call that runs in this process; undefined if none does. */
+  readonly timelineOf: (key: LiveKey) => OpenTimeline | undefined;
   readonly onError: (error: unknown) => void;
 }
 
+/** Until when lines are written, and snapshots of the timeline: times by performance.now(). */
 interface Forwarding {
   until: number;
+  timelineUntil: number;
+}
+
+/** Whether a call runs, and what it has done so far: undefined if that is not recorded. */
+export interface TimelineSoFar {
+  readonly isRunning: boolean;
+  readonly soFar?: LiveSnapshot | OpenTimeline | undefined;
 }
 
 export class WatchedCalls implements AsyncDisposable {
@@ -42,16 +66,18 @@ export class WatchedCalls implements AsyncDisposable {
   readonly #forwarded = new WeakMap<LiveCall, Forwarding>();
   readonly #background: BackgroundWork;
   readonly #closing = new AbortController();
+  /** When the timelines of calls at other replicas were last requested, by performance.now(): those of the last 10 s. */
+  readonly #requestedAt = new Map<string, number>();
   #sweeper: NodeJS.Timeout | undefined;
 
   constructor(dependencies: WatchedCallsDependencies) {
     this.#dependencies = dependencies;
     const { bus, requests, live, onError } = dependencies;
     this.#background = new BackgroundWork(onError);
-    this.#subscription = bus.subscribe("watch", async ({ sender, message: { request, tenant, call } }) => {
+    this.#subscription = bus.subscribe("watch", async ({ sender, message: { request, tenant, call, timeline } }) => {
       if (sender === bus.replicaId) return;
       const found = live.find(tenant, call);
-      if (found !== undefined) this.#forward(found, { tenantId: tenant, callId: call });
+      if (found !== undefined) this.#forward(found, { tenantId: tenant, callId: call }, timeline === true);
       await requests.answer(request, found !== undefined);
     });
   }
@@ -89,6 +115,38 @@ export class WatchedCalls implements AsyncDisposable {
     }
   }
 
+  /** Returns what a call that runs in any replica has done so far. */
+  async timeline(key: LiveKey): Promise<TimelineSoFar> {
+    const { live, timelineOf, db } = this.#dependencies;
+    const own = timelineOf(key);
+    if (own !== undefined || live.find(key.tenantId, key.callId) !== undefined) return { isRunning: true, soFar: own };
+    if (this.#isRequested(key)) {
+      const found = await readSnapshot(db, key, SNAPSHOT_MS.read);
+      if (found !== undefined) return { isRunning: true, soFar: found };
+    }
+    if (!(await this.#request(key, true))) return { isRunning: false };
+    this.#keepRequested(key);
+    const until = performance.now() + ANSWER_MS;
+    while (performance.now() < until && !this.#closing.signal.aborted) {
+      const found = await readSnapshot(db, key, SNAPSHOT_MS.read);
+      if (found !== undefined || (await this.#hasEnded(key))) return { isRunning: true, soFar: found };
+      await pause(SNAPSHOT_MS.poll, this.#closing.signal);
+    }
+    return { isRunning: true };
+  }
+
+  /** Whether the snapshots of a call are being written, so that each read need not send a message to all replicas. */
+  #isRequested({ tenantId, callId }: LiveKey): boolean {
+    const at = this.#requestedAt.get(`${tenantId} ${callId}`);
+    return at !== undefined && performance.now() - at < WATCH_MS / 2;
+  }
+
+  #keepRequested({ tenantId, callId }: LiveKey): void {
+    const now = performance.now();
+    for (const [key, at] of this.#requestedAt) if (now - at > WATCH_MS) this.#requestedAt.delete(key);
+    this.#requestedAt.set(`${tenantId} ${callId}`, now);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#subscription[Symbol.dispose]();
     this.#closing.abort();
@@ -96,10 +154,22 @@ export class WatchedCalls implements AsyncDisposable {
     await this.#background.settled();
   }
 
-  /** Requests the lines of a call from the other replicas. Returns whether one of them runs it. */
-  async #request({ tenantId, callId }: LiveKey): Promise<boolean> {
+  /** Requests the lines of a call from the other replicas, and its timeline. Returns whether one of them runs it. */
+  async #request({ tenantId, callId }: LiveKey, timeline = false): Promise<boolean> {
     const limits = { timeoutMs: ANSWER_MS, until: "one" } as const;
-    return (await this.#dependencies.requests.send({ type: "watch", tenant: tenantId, call: callId }, limits)).isDone;
+    const watch = { type: "watch", tenant: tenantId, call: callId, ...(timeline ? { timeline } : {}) } as const;
+    const { isDone } = await this.#dependencies.requests.send(watch, limits);
+    // What a replica has written before it died is removed by those that have read it.
+    if (isDone) this.#sweep();
+    return isDone;
+  }
+
+  #sweep(): void {
+    if (this.#closing.signal.aborted) return;
+    this.#sweeper ??= setInterval(
+      () => this.#background.run(() => deleteOldLines(this.#dependencies.db, LINE_MS)),
+      SWEEP_MS,
+    );
   }
 
   async #hasEnded({ tenantId, callId }: LiveKey): Promise<boolean> {
@@ -112,19 +182,17 @@ export class WatchedCalls implements AsyncDisposable {
     return row !== undefined && row.ended_at !== null;
   }
 
-  /** Writes the lines of a call from now on, for a while. */
-  #forward(call: LiveCall, key: LiveKey): void {
+  /** Writes the lines of a call from now on, for a while, and snapshots of its timeline. */
+  #forward(call: LiveCall, key: LiveKey, withTimeline: boolean): void {
     const until = performance.now() + WATCH_MS;
     const known = this.#forwarded.get(call);
     if (known !== undefined) {
       known.until = until;
+      if (withTimeline) known.timelineUntil = until;
       return;
     }
-    this.#sweeper ??= setInterval(
-      () => this.#background.run(() => deleteOldLines(this.#dependencies.db, LINE_MS)),
-      SWEEP_MS,
-    );
-    const forwarding = { until };
+    this.#sweep();
+    const forwarding = { until, timelineUntil: withTimeline ? until : Number.NEGATIVE_INFINITY };
     this.#forwarded.set(call, forwarding);
     const running = this.#background.run(() => this.#write(call, key, forwarding));
     call.forwarding = running.finally(() => this.#forwarded.delete(call));
@@ -135,7 +203,15 @@ export class WatchedCalls implements AsyncDisposable {
     const kept: { readonly index: number; readonly length: number }[] = [];
     let length = 0;
     let next = 0;
+    let writtenAt = Number.NEGATIVE_INFINITY;
     for (;;) {
+      const now = performance.now();
+      const isDue = now < forwarding.timelineUntil && now - writtenAt >= SNAPSHOT_MS.write;
+      const timeline = isDue ? this.#dependencies.timelineOf(key) : undefined;
+      if (timeline !== undefined) {
+        writtenAt = now;
+        await storeSnapshot(this.#dependencies.db, key, attempt, timeline);
+      }
       // An end that comes while lines are written is seen after the next ones.
       const { isEnded } = call;
       const lines = takeBatch(call, next);

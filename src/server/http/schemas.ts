@@ -269,7 +269,11 @@ export const TreeCallSchema = z
   .openapi("TreeCall");
 const SpanSchema = z.strictObject({
   kind: z.enum(["validate", "queue", "start", "execute", "output", "capability", "tool"]),
-  name: z.string(),
+  name: z
+    .string()
+    .describe(
+      "Name of the capability or of the tool's span, or the kind. The wait of a queued call before `validate` is a `queue` with the name `queued`, or `waiting_for_approval` for a call that needed an approval",
+    ),
   startMs: z.number().describe("Start in ms after the call was accepted"),
   durationMs: z.number(),
   code: z.string().describe("`ok`, or the code of the error"),
@@ -288,13 +292,18 @@ const SpanSchema = z.strictObject({
     .optional()
     .describe("What the tool says about its own span"),
   callId: z.string().optional().describe("Id of a nested call, which is in `calls`"),
+  isOpen: z
+    .literal(true)
+    .optional()
+    .describe("Set while the call runs, for what has not ended: `durationMs` is the time so far"),
 });
 export const TimelineSchema = z
   .strictObject({
     spans: z.array(SpanSchema),
     calls: z
       .array(JsonSchema)
-      .describe("Nested calls: `{ callId, toolName, durationMs, cpuMs, code, timeline, calls }`"),
+      .describe("Nested calls: `{ callId, toolName, durationMs, cpuMs, code, timeline, calls, isOpen }`"),
+    isOver: z.boolean().describe("Whether the call has ended: the timeline does not change any more"),
   })
   .openapi("Timeline");
 export const RUN_KINDS = ["tool", "code"] as const;

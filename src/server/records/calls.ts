@@ -1,6 +1,6 @@
 // Stores calls. The row of an asynchronous call is also its place in the queue: a process claims it with a lease and a number (fence), and a
 // result counts only with the number of the latest claim.
-import type { JsonValue } from "../../host/index.ts";
+import type { JsonValue, TimelineSpan } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import type { CallsTable, StoredCallState } from "../database/schema.ts";
 import { type ContentColumn, RECORDING_BIT, separateColumns, separateContents } from "./call-contents.ts";
@@ -75,7 +75,7 @@ export const toCallRecord = (row: CallRow): CallRecord => ({
 });
 
 interface StoredTimeline {
-  readonly spans: JsonValue;
+  readonly spans: readonly object[];
   /** Nested calls with their timelines, in records of earlier versions of the server. */
   readonly calls?: readonly StoredNestedCall[];
 }
@@ -101,7 +101,37 @@ export function timelineOf(row: CallRow, nested: readonly CallRow[]): object {
     };
   };
   const own = calls ?? (parseColumn(row.calls) as readonly StoredNestedCall[] | null) ?? [];
-  return { spans, calls: own.map(attach) };
+  return { spans: afterQueue(row, spans), calls: own.map(attach), isOver: true };
+}
+
+/** Returns the timeline so far of a call that has not ended. @param row undefined for a call that has none before it ends */
+export const toTimelineSoFar = (
+  row: CallRow | undefined,
+  soFar: { readonly spans: readonly object[]; readonly calls: readonly object[] } | undefined,
+  now: number,
+): object => ({
+  spans: row === undefined ? (soFar?.spans ?? []) : afterQueue(row, soFar?.spans ?? [], now),
+  calls: soFar?.calls ?? [],
+  isOver: false,
+});
+
+/**
+ * Puts the time before a call began to run in front of its timeline, which starts when the call has left the queue. A durable run is suspended
+ * between its attempts, and its timeline is that of the last one.
+ * @param now set for a call that has not ended: one that has not begun waits until now
+ */
+function afterQueue(
+  { mode, created_at: createdAt, started_at: startedAt, approval_id: approvalId }: CallRow,
+  spans: readonly object[],
+  now?: number,
+): readonly object[] {
+  const waitMs = (startedAt ?? now ?? createdAt) - createdAt;
+  const isNotStored = spans.length === 0 && now === undefined;
+  if (mode === "run" || waitMs <= 0 || isNotStored) return spans;
+  const name = approvalId === null ? "queued" : "waiting_for_approval";
+  const isOpen = startedAt === null && now !== undefined;
+  const wait = { kind: "queue", name, startMs: 0, durationMs: waitMs, code: "ok", ...(isOpen ? { isOpen } : {}) };
+  return [wait, ...spans.map((span) => ({ ...span, startMs: (span as TimelineSpan).startMs + waitMs }))];
 }
 
 export const logsOf = (row: CallRow): JsonValue => parseColumn(row.logs) ?? [];

@@ -10,8 +10,14 @@ const IdSchema = z.string().min(1).max(1_024);
 export const ReplicaMessageSchema = z.discriminatedUnion("type", [
   /** Cancels a call, wherever it runs. With a request, each replica answers whether it runs there. */
   z.strictObject({ type: z.literal("cancel"), request: IdSchema.optional(), tenant: IdSchema, call: IdSchema }),
-  /** Someone watches a call: the replica that runs it writes its log lines to the database for a while. Each replica answers. */
-  z.strictObject({ type: z.literal("watch"), request: IdSchema, tenant: IdSchema, call: IdSchema }),
+  /**
+   * Someone watches a call: the replica that runs it writes its log lines to the database for a while, and its timeline if that is requested.
+   * Each replica answers.
+   */
+  z.strictObject({
+    ...{ type: z.literal("watch"), request: IdSchema, tenant: IdSchema, call: IdSchema },
+    timeline: z.literal(true).optional(),
+  }),
   /** Something of a tenant has changed: its state, its policy, or its secrets. With a request, the tenant is being deleted. */
   z.strictObject({ type: z.literal("tenant"), tenant: IdSchema, request: IdSchema.optional() }),
   /** A replica needs slots for calls of a tenant, or has given some back. */

@@ -86,6 +86,7 @@ const HOST_ROWS: readonly Row[] = [
   ["Glovebox.removeTool(toolName)", "text", (value) => glovebox.removeTool(given(value))],
   ["Glovebox.closeSession(id)", "text", (value) => glovebox.closeSession(given(value))],
   ["Glovebox.cancelCall(id)", "text", (value) => glovebox.cancelCall(given(value))],
+  ["Glovebox.getTimeline(id)", "text", (value) => glovebox.getTimeline(given(value))],
   ["Glovebox.execute(timeoutMs)", "number", (value) => glovebox.execute(CALL, {}, given(value))],
   ["Glovebox.stream(timeoutMs)", "number", (value) => lastOf(glovebox.stream(CALL, {}, given(value)))],
   [
@@ -102,6 +103,7 @@ const HOST_ROWS: readonly Row[] = [
   ["ToolRouter.register(toolName)", "text", (value) => router.register(given(value), {}, () => 1)],
   ["ToolRouter.addToolProvider(id)", "text", (value) => router.addToolProvider(given(value), { call: () => 1 })],
   ["ToolRouter.cancelCall(id)", "text", (value) => router.cancelCall(given(value))],
+  ["ToolRouter.getTimeline(id)", "text", (value) => router.getTimeline(given(value))],
   ["ToolRouter.invalidateTenant(tenantId)", "text", (value) => multi.router.invalidateTenant(given(value))],
   ["ToolRouter.hasTool(toolName)", "text", (value) => router.hasTool(given(value))],
   ["ToolRouter.execute(timeoutMs)", "number", (value) => router.execute(CALL, {}, given(value))],

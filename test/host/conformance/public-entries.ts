@@ -275,6 +275,18 @@ export function publicEntries(glovebox: Glovebox): readonly PublicEntry[] {
       call: (options) => glovebox.listCalls(given(options)),
     },
     {
+      name: "glovebox.getTimeline(id, options)",
+      where: "options",
+      options: tenantScope,
+      call: (options) => glovebox.getTimeline("none", given(options)),
+    },
+    {
+      name: "router.getTimeline(id, options)",
+      where: "options",
+      options: tenantScope,
+      call: (options) => router.getTimeline("none", given(options)),
+    },
+    {
       name: "glovebox.cancelCall(id, options)",
       where: "options",
       options: tenantScope,

@@ -101,6 +101,7 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
     },
   },
   { name: "Glovebox.listCalls", scope: "all", call: (glovebox, whose) => glovebox.listCalls(given(whose)) },
+  { name: "Glovebox.getTimeline", call: (glovebox, whose) => glovebox.getTimeline("none", given(whose)) },
   { name: "Glovebox.cancelCall", call: (glovebox, whose) => glovebox.cancelCall("none", given(whose)) },
   {
     name: "Glovebox.inspectTool",
@@ -189,6 +190,7 @@ export const TENANCY_ENTRIES: readonly TenancyEntry[] = [
   { name: "ToolRouter.listTools", call: ({ router }, whose) => router.listTools(given(whose)) },
   { name: "ToolRouter.describeTools", call: ({ router }, whose) => router.describeTools(given(whose)) },
   { name: "ToolRouter.listCalls", scope: "all", call: ({ router }, whose) => router.listCalls(given(whose)) },
+  { name: "ToolRouter.getTimeline", call: ({ router }, whose) => router.getTimeline("none", given(whose)) },
   { name: "ToolRouter.cancelCall", call: ({ router }, whose) => router.cancelCall("none", given(whose)) },
   { name: "ToolRouter.hasTool", call: ({ router }, whose) => router.hasTool("add", given(whose)) },
   {

@@ -2,10 +2,13 @@
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Glovebox, ToolResult } from "../../../src/host/index.ts";
+import type { Glovebox, TimelineSpan, ToolResult } from "../../../src/host/index.ts";
 import { onLoopback } from "../../support/egress.ts";
 import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
+
+/** Longest wait in ms for what a call does, on a machine that does other work too. */
+const PATIENT = { timeout: 30_000 };
 
 async function openGlovebox(...ports: readonly number[]): Promise<Glovebox> {
   const glovebox = await makeGlovebox({ egress: { allow: onLoopback("127.0.0.1"), ports } });
@@ -161,5 +164,108 @@ describe("the timeline of a call", () => {
     const glovebox = await openGlovebox();
     const result = await glovebox.execute({ id: "c", toolName: "x" }, { timeline: "yes" as never });
     expect(errorOf(result).message).toContain("context.timeline: expected true or false");
+  });
+});
+
+describe("the timeline so far of a call that runs", () => {
+  const shapeOf = (spans: readonly TimelineSpan[] = []): readonly string[] =>
+    spans.map(
+      ({ kind, name, isOpen }) => `${kind === "capability" || kind === "tool" ? name : kind}${isOpen ? " …" : ""}`,
+    );
+
+  test("has what has ended and what is under way, also in nested calls", async () => {
+    const answers: (() => void)[] = [];
+    const port = await serve((_, response) => void answers.push(() => response.end("done")));
+    const glovebox = await openGlovebox(port);
+    const fetching = `async () => await (await fetch("http://127.0.0.1:${port}/slow")).text()`;
+    const inner = `export const capabilities = { fetch: true }; export default ${fetching};`;
+    await glovebox.addTool({ name: "inner", source: inner }, { grant: ["fetch"] });
+    const outer = `export const capabilities = { fetch: true, tools: true };
+        export default async (_, ctx) => ctx.span("both", { n: 1 }, async () => {
+          await (${fetching})();
+          return await ctx.tools.inner({});
+        });`;
+    await glovebox.addTool({ name: "outer", source: outer }, { grant: ["fetch", "tools"] });
+    expect(glovebox.getTimeline("c")).toBeUndefined();
+    const running = run(glovebox, "outer");
+    await expect.poll(() => answers.length, PATIENT).toBe(1);
+    const first = glovebox.getTimeline("c");
+    expect(shapeOf(first?.spans)).toEqual(["validate", "queue", "start", "execute …", "both …", "fetch …"]);
+    expect(first?.spans.find(({ kind }) => kind === "execute")?.limits?.timeoutMs).toBeGreaterThan(0);
+    expect(first?.spans.find(({ name }) => name === "both")).toMatchObject({ code: "ok", attributes: { n: 1 } });
+    expect(first?.spans.find(({ name }) => name === "fetch")).toMatchObject({ operation: "GET", code: "ok" });
+    const lasted = (): number => glovebox.getTimeline("c")?.spans.at(-1)?.durationMs ?? 0;
+    const before = lasted();
+    await expect.poll(lasted, PATIENT).toBeGreaterThan(before);
+
+    answers[0]?.();
+    await expect.poll(() => answers.length, PATIENT).toBe(2);
+    const second = glovebox.getTimeline("c");
+    expect(shapeOf(second?.spans).slice(3)).toEqual(["execute …", "both …", "fetch", "tools …"]);
+    expect(second?.calls).toMatchObject([{ callId: "c.1", toolName: "inner", isOpen: true }]);
+    expect(shapeOf(second?.calls[0]?.timeline).slice(-2)).toEqual(["execute …", "fetch …"]);
+    expect(shapeOf(glovebox.getTimeline("c.1")?.spans).at(-1)).toBe("fetch …");
+
+    answers[1]?.();
+    const result = await running;
+    expect(result.timeline?.some((span) => "isOpen" in span)).toBe(false);
+    expect(glovebox.getTimeline("c")).toBeUndefined();
+  });
+
+  test("says that a call waits for a process, and has the stages of a tool without one", async () => {
+    const glovebox = await makeGlovebox({ limits: { maxConcurrentCalls: 1 } });
+    onTestFinished(() => glovebox.close());
+    const held = Promise.withResolvers<void>();
+    glovebox.router.register("held", {}, () => held.promise.then(() => 1));
+    const source = "export const capabilities = { tools: true }; export default (_, ctx) => ctx.tools.held({});";
+    await glovebox.addTool({ name: "first", source }, { grant: ["tools"] });
+    const first = glovebox.execute({ id: "first", toolName: "first", arguments: {} }, { timeline: true });
+    await expect
+      .poll(() => shapeOf(glovebox.getTimeline("first.1")?.spans), PATIENT)
+      .toEqual(["validate", "execute …"]);
+    const second = glovebox.execute({ id: "second", toolName: "first", arguments: {} }, { timeline: true });
+    await expect.poll(() => shapeOf(glovebox.getTimeline("second")?.spans), PATIENT).toEqual(["validate", "queue …"]);
+    held.resolve();
+    expect(outputOf(await first)).toBe(1);
+    expect(outputOf(await second)).toBe(1);
+  });
+
+  test("is absent without a timeline, and for another tenant", async () => {
+    const glovebox = await makeGlovebox({ tenancy: "multi" });
+    onTestFinished(() => glovebox.close());
+    await glovebox.addTool(
+      { name: "slow", source: "export default () => new Promise(() => {});" },
+      { scope: "global" },
+    );
+    const stop = new AbortController();
+    const start = (id: string, tenantId: string, timeline: boolean): Promise<ToolResult> =>
+      glovebox.execute({ id, toolName: "slow", arguments: {} }, { tenantId, timeline, signal: stop.signal });
+    const calls = [start("with", "acme", true), start("without", "acme", false)];
+    await expect
+      .poll(() => shapeOf(glovebox.getTimeline("with", { tenantId: "acme" })?.spans).at(-1), PATIENT)
+      .toBe("execute …");
+    expect(glovebox.getTimeline("with", { tenantId: "globex" })).toBeUndefined();
+    expect(glovebox.getTimeline("without", { tenantId: "acme" })).toBeUndefined();
+    stop.abort();
+    await Promise.all(calls);
+  });
+
+  test("has the newest spans of a call with many", async () => {
+    const glovebox = await openGlovebox();
+    const source = `export const capabilities = { kv: true };
+        export default async (_, { kv }) => {
+          for (let n = 0; n < 700; n += 1) await kv.get("k" + n);
+          await new Promise(() => {});
+        };`;
+    await glovebox.addTool({ name: "many", source }, { grant: ["kv"] });
+    const stop = new AbortController();
+    const running = glovebox.execute(
+      { id: "c", toolName: "many", arguments: {} },
+      { timeline: true, signal: stop.signal },
+    );
+    await expect.poll(() => glovebox.getTimeline("c")?.spans.at(-1)?.target, PATIENT).toBe("k699");
+    expect(glovebox.getTimeline("c")?.spans.filter(({ kind }) => kind === "capability")).toHaveLength(500);
+    stop.abort();
+    expect((await running).timeline?.filter(({ kind }) => kind === "capability")).toHaveLength(700);
   });
 });

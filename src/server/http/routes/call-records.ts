@@ -5,7 +5,14 @@ import type { JsonValue } from "../../../host/index.ts";
 import { runningRow } from "../../calls/new-call.ts";
 import { pause } from "../../operation/background-work.ts";
 import { type CallPage, isSearch, listCalls } from "../../records/call-list.ts";
-import { type CallRow, logsOf, timelineOf, toCallRecord, type WholeCall } from "../../records/calls.ts";
+import {
+  type CallRow,
+  logsOf,
+  timelineOf,
+  toCallRecord,
+  toTimelineSoFar,
+  type WholeCall,
+} from "../../records/calls.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { notFound } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
@@ -155,13 +162,28 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
     {
       summary: "Returns what a call did and when",
       description:
-        "The call's stages and each use of a capability, by start, and its nested calls with theirs. Empty while the call runs, and for a timeline of more than 16 MiB.",
+        "The call's stages and each use of a capability, by start, and its nested calls with theirs. While the call runs, it is the timeline so far: its stages, and the newest 500 uses of capabilities and spans of the tool. Empty for a timeline of more than 16 MiB.",
       params: CallParamsSchema,
       responses: { 200: json(TimelineSchema, "The timeline") },
     },
     async (c, input) => {
-      const row = await dependencies.calls.find(c.get("tenant").id, input.params.call);
-      if (row === undefined) throw notFound("call", input.params.call);
+      const tenantId = c.get("tenant").id;
+      const { call } = input.params;
+      let row = await dependencies.calls.findStored(tenantId, call);
+      if (row === undefined || row.ended_at === null) {
+        // One that waits runs in no replica, so none is asked.
+        const isWaiting = row !== undefined && row.state !== "running";
+        const { isRunning, soFar } = isWaiting
+          ? { isRunning: false, soFar: undefined }
+          : await dependencies.calls.timelineSoFar(tenantId, call);
+        // It may have ended meanwhile.
+        if (isRunning) row = await dependencies.calls.findStored(tenantId, call);
+        else if (!isWaiting) row = await dependencies.calls.find(tenantId, call);
+        if (row === undefined || row.ended_at === null) {
+          if (row === undefined && !isRunning) throw notFound("call", call);
+          return c.json(toTimelineSoFar(row, soFar, dependencies.database.clock.now()) as never, 200);
+        }
+      }
       const rootId = row.root_id ?? row.id;
       const nested = row.calls === null ? [] : await dependencies.calls.findNested(row.tenant_id, rootId);
       return c.json(timelineOf(row, nested) as never, 200);
