@@ -17,6 +17,7 @@ const SCHEMA = {
     loud: { type: "boolean" },
     maybe: { type: ["string", "null"] },
     file: { type: "string", contentEncoding: "base64" },
+    scan: { type: "string", format: "binary", contentMediaType: "image/png", maxLength: 8, description: "A page" },
     tags: { type: "array", items: { type: "string" }, maxItems: 2 },
     target: {
       oneOf: [
@@ -65,7 +66,7 @@ test("sends what a person fills in, by the schema", async () => {
   await page.getByLabel("level").selectOption("high");
   await page.getByLabel("Kind").selectOption("By phone");
   await page.getByLabel("number", { exact: true }).fill("2.5");
-  for (const name of ["day", "at", "loud", "maybe", "file", "tags", "parent", "extra"]) await add(name);
+  for (const name of ["day", "at", "loud", "maybe", "file", "scan", "tags", "parent", "extra"]) await add(name);
   await page.getByLabel("day (optional)").fill("2026-02-28");
   await page.getByLabel("at (optional)").fill("12:30:00Z");
   await page.getByLabel("loud (optional)").check();
@@ -73,7 +74,19 @@ test("sends what a person fills in, by the schema", async () => {
   await page
     .getByLabel("file (optional)")
     .setInputFiles({ name: "a.bin", mimeType: "application/octet-stream", buffer: Buffer.from([1, 2, 255, 0]) });
-  await page.getByText("4 bytes").waitFor();
+  await page.getByText("a.bin: 4 B, sent as base64").waitFor();
+  const scan = page.getByLabel("scan (optional)");
+  const png = (bytes: number) => ({ name: "page.png", mimeType: "image/png", buffer: Buffer.alloc(bytes) });
+  await page.getByText("A page. A file of at most 6 B, sent as base64").waitFor();
+  expect(await scan.getAttribute("accept")).toBe("image/png");
+  await scan.setInputFiles(png(7));
+  await page.getByText("page.png has 7 B. Choose a file of at most 6 B").waitFor();
+  await page.getByRole("button", { name: "Call order" }).click();
+  expect(await page.evaluate("document.activeElement.type")).toBe("file");
+  // By keyboard: the chooser of the browser opens.
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), scan.press("Enter")]);
+  await chooser.setFiles(png(6));
+  await page.getByText("page.png: 6 B, sent as base64").waitFor();
   const tags = page.getByRole("group", { name: "tags (optional)" });
   for (const tag of ["a", "b"]) {
     await tags.getByRole("button", { name: "+ Add" }).click();
@@ -92,6 +105,7 @@ test("sends what a person fills in, by the schema", async () => {
       loud: true,
       maybe: null,
       file: "AQL/AA==",
+      scan: "AAAAAAAA",
       tags: ["b"],
       parent: { id: 7 },
       extra: { any: [1] },

@@ -82,7 +82,7 @@ test("does what the API can: webhooks, triggers, schedules, keys and usage", asy
   await page.getByLabel("Time until it expires").fill("15");
   await page.getByLabel("Unit").selectOption("minutes");
   await page.getByLabel("Requests at most").fill("30");
-  await page.getByLabel("Per").selectOption("minute");
+  await page.getByLabel("Per", { exact: true }).selectOption("minute");
   await page.getByLabel("At once").fill("5");
   await press(page, "Create");
   await page.getByText("Copy the key now.").waitFor();
@@ -122,6 +122,22 @@ test("the palette offers no page for which the key has no scope", async () => {
   expect(await page.getByRole("listbox").getByRole("option").allTextContents()).toEqual(
     ["Overview", "Calls", "Runs", "Usage"].map((name) => `${name} of ops`),
   );
+});
+
+test("a quota warning leads to what is used and left, also without the scope of the settings", async () => {
+  const { api } = suite.under;
+  await api("POST", "/v1/tenants", { id: "nearly", policy: { quotas: { calls: { month: 1 } } } });
+  await api("POST", "/v1/tenants/nearly/tools", { name: "echo", source: "export default (input) => input;" });
+  expect((await api("POST", "/v1/tenants/nearly/tools/echo/calls", { input: {} })).status).toBe(200);
+  const scopes = ["calls:read", "usage:read"];
+  const { body } = await api<{ key: string }>("POST", "/v1/tenants/nearly/keys", { name: "reader", scopes });
+  const { page, go, problems } = await open(body.key);
+  await go("/t/nearly");
+  await page.getByRole("link", { name: /^Over 80 % of the quota/ }).click();
+  await page.getByRole("heading", { name: "Used and left" }).waitFor();
+  await page.getByText("Calls per month").waitFor();
+  await page.getByText("1 of 1", { exact: true }).waitFor();
+  expect(problems).toEqual([]);
 });
 
 test("asks for the input of a call whose content was not kept", async () => {

@@ -42,7 +42,7 @@ function describeProblem({
     case "release_rolled_back":
       return [`${target} went back by itself, because too many calls failed`, urlOf(["t", tenantId, "tools", tool])];
     case "quota_warning":
-      return [`Over 80 % of the quota ${target} is used`, urlOf(["t", tenantId, "settings"])];
+      return [`Over 80 % of the quota ${target} is used`, urlOf(["t", tenantId, "usage"])];
     case "webhook_failing":
       return [
         details.failed === 0

@@ -17,7 +17,6 @@ const REFRESH_MS = 5_000;
 export function Settings({ tenantId }: { readonly tenantId: string }): JSX.Element {
   const tenant = client.tenant(tenantId);
   const { value, error, reload } = useResource(`settings ${tenantId}`, () => tenant.get());
-  const quotas = useResource(`quotas ${tenantId}`, () => tenant.quotas(), REFRESH_MS);
   if (value === undefined) return error === undefined ? <Loading /> : <ErrorBox error={error} onRetry={reload} />;
   return (
     <>
@@ -34,22 +33,32 @@ export function Settings({ tenantId }: { readonly tenantId: string }): JSX.Eleme
             ]}
           />
         </div>
-        <section class="card">
-          <h2>Used and left</h2>
-          {quotas.error === undefined ? (
-            quotas.value === undefined ? (
-              <Loading />
-            ) : (
-              <QuotaList quotas={quotas.value} />
-            )
-          ) : (
-            <ErrorBox error={quotas.error} />
-          )}
-        </section>
+        {can("usage:read") ? <UsedAndLeft tenantId={tenantId} /> : null}
         <Policy key={value.updatedAt} tenant={value} reload={reload} />
         <Dangers tenant={value} reload={reload} />
       </div>
     </>
+  );
+}
+
+/** What is used and left of a tenant's limits. It needs `usage:read`, and not `tenants:read` as its settings do. */
+export function UsedAndLeft({ tenantId }: { readonly tenantId: string }): JSX.Element {
+  const { value, error, reload } = useResource(
+    `quotas ${tenantId}`,
+    () => client.tenant(tenantId).quotas(),
+    REFRESH_MS,
+  );
+  return (
+    <section class="card">
+      <h2>Used and left</h2>
+      {value !== undefined ? (
+        <QuotaList quotas={value} />
+      ) : error === undefined ? (
+        <Loading />
+      ) : (
+        <ErrorBox error={error} onRetry={reload} />
+      )}
+    </section>
   );
 }
 

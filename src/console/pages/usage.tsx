@@ -10,6 +10,7 @@ import type { TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery, urlOf } from "../state/router.ts";
 import { client } from "../state/session.ts";
+import { UsedAndLeft } from "./settings.tsx";
 
 const DAY_MS = 86_400_000;
 const RANGES = [
@@ -57,6 +58,7 @@ export function Usage({ tenantId }: TenantProps): JSX.Element {
       <PageHead title="Usage">
         <Button onClick={saveCsv}>Download as CSV, by hour</Button>
       </PageHead>
+      <UsedAndLeft tenantId={tenantId} />
       <search class="filters">
         <input
           type="search"

@@ -1,7 +1,7 @@
 // A form for the input of a tool, made from its JSON Schema: objects, lists, choices, formats, defaults, and files as bytes in base64.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { formatJson } from "../state/format.ts";
+import { formatBytes, formatJson } from "../state/format.ts";
 import { Tabs } from "./controls.tsx";
 import { Checkbox, Field, SelectField, TextField } from "./fields.tsx";
 
@@ -23,6 +23,7 @@ export interface FormSchema {
   readonly default?: unknown;
   readonly format?: string;
   readonly contentEncoding?: string;
+  readonly contentMediaType?: string;
   readonly minimum?: number;
   readonly maximum?: number;
   readonly maxLength?: number;
@@ -198,6 +199,7 @@ function Part(props: PartProps): JSX.Element {
     return <Checkbox label={labelOf(props, schema)} isChecked={props.value === true} onInput={props.onChange} />;
   }
   if (type === "number" || type === "integer") return <NumberPart {...props} schema={schema} />;
+  if (type === "string" && isBytes(schema)) return <FilePart {...props} schema={schema} />;
   if (type === "string") return <TextPart {...props} schema={schema} />;
   if (type === "null") return <p class="faint">null</p>;
   return <JsonField label={labelOf(props, schema)} value={props.value} onChange={props.onChange} />;
@@ -209,26 +211,60 @@ const labelOf = ({ name, isRequired }: PartProps, { title }: FormSchema): string
 /** Returns the number of bytes that a text in base64 stands for. */
 const byteLengthOf = (base64: string): number => Math.floor((base64.replace(/=+$/, "").length * 3) / 4);
 
+/** Largest file in bytes: its base64 has 64 MiB, and no server takes a larger body. Most take less (`maxBodyBytes`), and say so. */
+const MAX_FILE_BYTES = 48 * 1024 * 1024;
+
+/** Whether a text stands for bytes. `binary` is the name that OpenAPI 3.0 has for them. */
+const isBytes = ({ contentEncoding, format }: FormSchema): boolean =>
+  contentEncoding === "base64" || format === "byte" || format === "binary";
+
+/** A file, which becomes text in base64. */
+function FilePart(props: PartProps): JSX.Element {
+  const { schema, value, onChange } = props;
+  const [name, setName] = useState<string>();
+  const [error, setError] = useState<string>();
+  const text = typeof value === "string" ? value : "";
+  const maxBytes = Math.min(MAX_FILE_BYTES, Math.floor((schema.maxLength ?? Infinity) / 4) * 3);
+  const choose = async (input: HTMLInputElement): Promise<void> => {
+    const file = input.files?.[0];
+    const problem =
+      file !== undefined && file.size > maxBytes
+        ? `${file.name} has ${formatBytes(file.size)}. Choose a file of at most ${formatBytes(maxBytes)}`
+        : undefined;
+    setError(problem);
+    input.setCustomValidity(problem ?? "");
+    if (file === undefined || problem !== undefined) return;
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    // Another one may have been chosen while this one was read.
+    if (input.files?.[0] !== file) return;
+    onChange(bytes.toBase64());
+    setName(file.name);
+  };
+  const chosen = `${name === undefined ? "" : `${name}: `}${formatBytes(byteLengthOf(text))}, sent as base64`;
+  const limit = `A file${schema.maxLength === undefined ? "" : ` of at most ${formatBytes(maxBytes)}`}, sent as base64`;
+  return (
+    <Field
+      label={labelOf(props, schema)}
+      error={error}
+      hint={[schema.description, text === "" ? limit : chosen].filter((part) => part !== undefined).join(". ")}
+    >
+      {(ids) => (
+        <input
+          {...ids}
+          type="file"
+          aria-invalid={error !== undefined}
+          {...(schema.contentMediaType === undefined ? {} : { accept: schema.contentMediaType })}
+          onChange={(event) => choose(event.currentTarget)}
+        />
+      )}
+    </Field>
+  );
+}
+
 function TextPart(props: PartProps): JSX.Element {
   const { schema, value, onChange } = props;
   const label = labelOf(props, schema);
   const text = typeof value === "string" ? value : "";
-  if (schema.contentEncoding === "base64" || schema.format === "byte") {
-    return (
-      <Field label={label} hint={text === "" ? schema.description : `${byteLengthOf(text)} bytes`}>
-        {(ids) => (
-          <input
-            {...ids}
-            type="file"
-            onChange={async (event) => {
-              const file = event.currentTarget.files?.[0];
-              if (file !== undefined) onChange(new Uint8Array(await file.arrayBuffer()).toBase64());
-            }}
-          />
-        )}
-      </Field>
-    );
-  }
   const types: { readonly [format: string]: string } = {
     date: "date",
     email: "email",
