@@ -20,7 +20,7 @@ interface SharedParts {
   readonly kvPending: PendingByKey;
 }
 
-/** A list of tools next to the Glovebox's own, and the parts that run them. @internal */
+/** A list of tools next to the Glovebox's own, and the parts that run them. */
 export interface SecondaryToolList extends SharedParts {
   readonly router: ToolRouter;
   /** Ends the calls of the list's tools. */
