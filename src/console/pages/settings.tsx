@@ -84,7 +84,7 @@ function QuotaList({ quotas }: { readonly quotas: Quotas }): JSX.Element {
     }),
   ];
   return (
-    <ul class="weights">
+    <ul class="weights used-and-left">
       {rows.map(([name, used, limit, format, note]) => {
         const share = limit === 0 ? 1 : used / limit;
         const [what = name, period] = name.split(":");
