@@ -392,8 +392,9 @@ describe.for(METHODS)("%s", ([name, action]) => {
     await expectApiError(action(tenant), "INVALID_RESPONSE", /Invalid response with status 404/, 404);
   });
 
-  test.for(["null", "5", '"text"', "[]", "{", ""])("rejects the body %j", async (body, { skip }) => {
-    if (name === "exportValues()") skip("returns the response with its body unread");
+  // exportValues() returns the response with its body unread.
+  const wrongBodies = name === "exportValues()" ? [] : ["null", "5", '"text"', "[]", "{", ""];
+  test.for(wrongBodies)("rejects the body %j", async (body) => {
     const { tenant, requests } = await serve([json(body)]);
     await expectApiError(
       action(tenant),
