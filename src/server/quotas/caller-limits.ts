@@ -29,7 +29,7 @@ export class CallerLimits {
 
   async #read(keyId: string): Promise<KeyCallLimits | undefined> {
     const key = await findKeyById(this.#db, keyId);
-    // A key that is not stored has made room for others, and its calls end.
+    // The key was revoked or has expired, and was removed. Its calls are rejected elsewhere.
     if (key === undefined) return undefined;
     const limits = Object.keys(key.callLimits).length === 0 ? undefined : key.callLimits;
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
