@@ -9,6 +9,10 @@ import { type Api, useReplicas } from "./support/replicas.ts";
 import { useServer } from "./support/server.ts";
 import { STORES, TestStores } from "./support/stores.ts";
 
+interface Denied {
+  readonly error: { readonly message: string; readonly details: object };
+}
+
 interface Use {
   readonly limit: number | null;
   readonly used: number;
@@ -108,19 +112,24 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await useOf(api, "acme", key)).quotas).toEqual([
       expect.objectContaining({ name: "calls:month", limit: 1, used: 1, remaining: 0 }),
     ]);
-    const denied = await send("POST", calls, {});
+    const denied = await send<Denied>("POST", calls, {});
     expect([denied.status, denied.headers.get("ratelimit")?.split(";t=")[0]]).toEqual([429, '"key-calls-month";r=0']);
     expect(Number(denied.headers.get("retry-after"))).toBeGreaterThan(0);
     expect(denied.body.error).toMatchObject({
       code: "QUOTA_EXCEEDED",
       message: expect.stringContaining(
-        `The caller "${key.id}" has used its 1 calls of this month (quotas.calls.month)`,
+        `The caller "${key.id}" has used its quota of 1 call for this month (quotas.calls.month)`,
       ),
       details: { reason: "quota_used_up", quota: "calls", period: "month", limit: 1, callerId: key.id },
     });
     // It would fill the queue until next month.
-    const later = await send("POST", calls, {}, { prefer: "respond-async" });
+    const later = await send<Denied>("POST", calls, {}, { prefer: "respond-async" });
     expect([later.status, later.headers.get("ratelimit")?.split(";t=")[0]]).toEqual([429, '"key-calls-month";r=0']);
+    const [message] = denied.body.error.message.split(";");
+    expect(later.body.error).toMatchObject({
+      message: expect.stringContaining(message as string),
+      details: { ...denied.body.error.details, retryAfterMs: expect.any(Number) },
+    });
     const batch = await send<{ items: Call[] }>("POST", "/v1/tenants/acme/calls", { calls: [{ tool: "one" }] });
     expect(batch.body.items.map(({ error }) => error?.details.callerId)).toEqual([key.id]);
     const batchLater = { calls: [{ tool: "one" }] };

@@ -1,10 +1,10 @@
 // Reads what is left of the limits of a tenant and of the key that makes a call: for the headers of responses, and to reject calls for the queue
 // that could not run.
-import { ToolError } from "../../host/index.ts";
+import { quotaError } from "../../host/tenants/quotas/quota-errors.ts";
 import type { CallCaller } from "../calls/call-request.ts";
 import type { CallerLimits } from "./caller-limits.ts";
 import type { DatabaseQuotaStore } from "./database-quota-store.ts";
-import { type QuotaStatus, quotaStatuses } from "./quota-status.ts";
+import { type QuotaStatus, quotaOf, quotaStatuses } from "./quota-status.ts";
 
 export interface QuotaChecksDependencies {
   readonly quotas: Pick<DatabaseQuotaStore, "read" | "now">;
@@ -44,20 +44,15 @@ export class QuotaChecks {
    */
   async check(caller: Pick<CallCaller, "tenant" | "keyId">): Promise<void> {
     const { ofTenant, ofKey } = await this.read(caller);
-    const used = ofTenant.find(isUsedUp);
-    if (used !== undefined) throw usedUpError(used, "This tenant", {});
-    const ofCaller = ofKey.find(isUsedUp);
-    if (ofCaller === undefined) return;
-    throw usedUpError(ofCaller, `The caller ${JSON.stringify(caller.keyId)}`, { callerId: caller.keyId });
+    const owners = [
+      { statuses: ofTenant, owner: { kind: "tenant", id: caller.tenant.id } },
+      { statuses: ofKey, owner: { kind: "caller", id: caller.keyId } },
+    ] as const;
+    for (const { statuses, owner } of owners) {
+      const used = statuses.find(isUsedUp);
+      if (used !== undefined) throw quotaError(owner, quotaOf(used), used.resetSeconds * 1_000);
+    }
   }
 }
 
 const isUsedUp = ({ name, remaining }: QuotaStatus): boolean => name !== "rate" && remaining === 0;
-
-function usedUpError({ name, limit, resetSeconds }: QuotaStatus, owner: string, more: object): ToolError {
-  const [quota = "", period = ""] = name.split(":");
-  const message = `${owner} has used its quota of ${limit} (quotas.${quota}.${period}); try again in ${resetSeconds} s`;
-  return new ToolError("QUOTA_EXCEEDED", message, {
-    details: { reason: "quota_used_up", quota, limit, period, retryAfterMs: resetSeconds * 1_000, ...more },
-  });
-}

@@ -1,9 +1,15 @@
 // Describes the rate limits and quotas of a tenant: what each allows, how much is left, and when it starts again.
+import {
+  type PeriodQuota,
+  QUOTA_PERIODS,
+  QUOTA_RESOURCES,
+  type QuotaPeriod,
+  type QuotaResource,
+  windowAt,
+} from "../../host/tenants/quotas/quota-options.ts";
 import type { ServerTenantPolicy } from "../records/tenant-policy.ts";
 
-const PERIODS = ["minute", "hour", "day", "month"] as const;
-const RESOURCES = ["calls", "cpuMs", "egressBytes"] as const;
-const FIXED_MS = { second: 1_000, minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
+const RATE_MS = { second: 1_000, minute: 60_000 } as const;
 
 /** Share of a limit at which its tenant is warned. */
 export const WARN_AT = 0.8;
@@ -18,16 +24,6 @@ export interface QuotaStatus {
   readonly windowSeconds: number;
   /** Seconds until more is available. */
   readonly resetSeconds: number;
-}
-
-function windowAt(period: (typeof PERIODS)[number], now: number): { readonly start: number; readonly end: number } {
-  if (period === "month") {
-    const date = new Date(now);
-    const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
-    return { start: Date.UTC(year, month), end: Date.UTC(year, month + 1) };
-  }
-  const start = Math.floor(now / FIXED_MS[period]) * FIXED_MS[period];
-  return { start, end: start + FIXED_MS[period] };
 }
 
 const STORED_BYTES = "storedBytes";
@@ -45,7 +41,13 @@ export function quotaLimitOf(
 ): number | undefined {
   if (name === STORED_BYTES) return maxStoredBytes;
   const [resource, period] = name.split(":");
-  return quotas?.[resource as (typeof RESOURCES)[number]]?.[period as (typeof PERIODS)[number]];
+  return quotas?.[resource as QuotaResource]?.[period as QuotaPeriod];
+}
+
+/** Returns what a status of a period's quota, `calls:month`, is about. */
+export function quotaOf({ name, limit }: QuotaStatus): PeriodQuota {
+  const [resource, period] = name.split(":");
+  return { resource: resource as QuotaResource, period: period as QuotaPeriod, limit };
 }
 
 /** A rate as a bucket: `calls` per period, up to `burst` at once. */
@@ -57,7 +59,7 @@ export interface Rate {
 
 /** @param fullAt when the bucket is full, in ms since 1970; undefined for a full one */
 export function rateStatus({ calls, per, burst = calls }: Rate, fullAt: number | undefined, now: number): QuotaStatus {
-  const refillMs = FIXED_MS[per] / calls;
+  const refillMs = RATE_MS[per] / calls;
   const missing = Math.max(0, (fullAt ?? now) - now) / refillMs;
   return {
     ...{ name: "rate", limit: burst, used: Math.ceil(missing), remaining: Math.max(0, Math.floor(burst - missing)) },
@@ -74,16 +76,16 @@ export function quotaStatuses(
 ): readonly QuotaStatus[] {
   const statuses: QuotaStatus[] = [];
   if (rateLimit !== undefined) statuses.push(rateStatus(rateLimit, counters.get(`calls:${rateLimit.per}`), now));
-  for (const resource of RESOURCES) {
-    for (const period of PERIODS) {
+  for (const resource of QUOTA_RESOURCES) {
+    for (const period of QUOTA_PERIODS) {
       const limit = quotas?.[resource]?.[period];
       if (limit === undefined) continue;
-      const { start, end } = windowAt(period, now);
-      const used = counters.get(`${resource}:${period}:${start}`) ?? 0;
+      const { startsAt, endsAt } = windowAt(period, now);
+      const used = counters.get(`${resource}:${period}:${startsAt}`) ?? 0;
       statuses.push({
         ...{ name: `${resource}:${period}`, limit, used, remaining: Math.max(0, limit - used) },
-        windowSeconds: Math.round((end - start) / 1_000),
-        resetSeconds: Math.ceil((end - now) / 1_000),
+        windowSeconds: Math.round((endsAt - startsAt) / 1_000),
+        resetSeconds: Math.ceil((endsAt - now) / 1_000),
       });
     }
   }

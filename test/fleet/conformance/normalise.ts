@@ -3,7 +3,7 @@ import type { Call, CallEvent, CallTimeline, Run } from "../../../src/client/ind
 import { ApiError } from "../../../src/client/index.ts";
 
 const ID = /\b([a-z]+)_[0-9a-z]{26}\b/g;
-const AMOUNT = /\b\d+(?:\.\d+)?(?= ?(?:ms|s|MiB|bytes)\b)/g;
+const AMOUNT = /\b\d+(?:\.\d+)?(?= ?(?:ms|s|minutes|hours|days|MiB|bytes)\b)/g;
 /** Names of numbers that differ from run to run. */
 const MEASURED = /(?:Ms|resetSeconds|At|MiB|Bytes|until|size|length)$|^(?:at|used|reset|remaining)$/i;
 

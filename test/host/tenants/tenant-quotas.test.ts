@@ -35,7 +35,7 @@ describe("rateLimit", () => {
     expect(error.details).toMatchObject({ reason: "rate_limited", quota: "calls", limit: 1, period: "minute" });
     expect(error.details?.retryAfterMs).toBeGreaterThan(0);
     expect(error.details?.retryAfterMs).toBeLessThanOrEqual(60_000);
-    expect(error.message).toContain("This tenant may make 1 calls per minute, 3 at once (rateLimit)");
+    expect(error.message).toContain("This tenant may make 1 call per minute, 3 at once (rateLimit)");
     expect(codes(await Promise.all(Array.from({ length: 5 }, () => add(glovebox, "beta"))))).toEqual(
       Array(5).fill("ok"),
     );
@@ -79,7 +79,7 @@ describe("quotas.calls", () => {
     expect(codeOf(await add(glovebox))).toBe("ok");
     const { details, message } = errorOf(await add(glovebox));
     expect(details).toMatchObject({ reason: "quota_used_up", quota: "calls", limit: 1, period: "month" });
-    expect(message).toContain("This tenant has used its 1 calls of this month (quotas.calls.month)");
+    expect(message).toContain("This tenant has used its quota of 1 call for this month (quotas.calls.month)");
   });
 
   test("a quota of the tenant replaces the host's of the same period, and the host's others stay", async () => {
@@ -308,7 +308,7 @@ describe("quotas of a caller", () => {
     for (let count = 0; count < 3; count += 1) results.push(await call(glovebox, { callerQuotas }));
     expect(codes(results)).toEqual(["ok", "ok", "QUOTA_EXCEEDED"]);
     const { message, details } = errorOf(results[2] as ToolResult);
-    expect(message).toContain('The caller "key-1" has used its 2 calls of this month (quotas.calls.month)');
+    expect(message).toContain('The caller "key-1" has used its quota of 2 calls for this month (quotas.calls.month)');
     expect(details).toMatchObject({ reason: "quota_used_up", quota: "calls", limit: 2, callerId: "key-1" });
     // Another caller of the tenant has what is left of the tenant's quota.
     const other = { callerQuotas: { ...callerQuotas, id: "key-2" } };

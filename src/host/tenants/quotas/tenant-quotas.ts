@@ -1,10 +1,11 @@
 // Enforces rate limits and period quotas of tenants and callers: checks them before a call is admitted, and charges its usage when it has ended. Fails closed: if the
 // store does not answer, the call is denied.
 
-import { type ErrorDetails, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
+import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import type { CallContext, ToolUsage } from "../../contract/tool-call.ts";
 import { type CallbackOutcome, isThenable, notifySafely, runCallback } from "../../util/host-callback.ts";
 import { clockOf } from "../../util/store-clock.ts";
+import { quotaError, rateError } from "./quota-errors.ts";
 import { type PeriodQuota, type QuotaPlan, type QuotaResource, toQuotaPlan, windowAt } from "./quota-options.ts";
 import { type QuotaCharge, type QuotaStore, readOutcome, type WindowCharge } from "./quota-store.ts";
 
@@ -45,8 +46,6 @@ export function accountsOf(
 }
 
 type Used = Pick<ToolUsage, "cpuMs" | "egressBytesIn" | "egressBytesOut">;
-
-const UNITS = { calls: "calls", cpuMs: "ms of CPU time", egressBytes: "bytes of egress" } as const;
 
 export class TenantQuotas {
   readonly #store: QuotaStore;
@@ -216,38 +215,4 @@ function readDenial(outcome: CallbackOutcome, charges: number): { denied: number
   }
   const message = "The tenant's quota could not be checked, so the call was denied; try again";
   throw unavailable("quota_store_failed", message, { cause: new Error(`The quota store ${why}`, { cause }) });
-}
-
-const TIME_UNITS = [
-  ["days", 86_400_000],
-  ["hours", 3_600_000],
-  ["minutes", 60_000],
-  ["s", 1_000],
-  ["ms", 1],
-] as const;
-
-/** The time in the largest unit of which it has at least two: `try again in 3 days`. */
-function after(retryAfterMs: number): string {
-  const [unit, ms] = TIME_UNITS.find(([, unitMs]) => retryAfterMs >= 2 * unitMs) ?? ["ms", 1];
-  return `try again in ${Math.ceil(retryAfterMs / ms)} ${unit}`;
-}
-
-/** Names the account in messages. A caller is named by its id, because a tenant has several. */
-const nameOf = ({ kind, id }: QuotaAccount): string =>
-  kind === "tenant" ? "This tenant" : `The caller ${JSON.stringify(id)}`;
-const callerOf = ({ kind, id }: QuotaAccount): ErrorDetails => (kind === "tenant" ? {} : { callerId: id });
-
-function rateError(account: QuotaAccount, rate: NonNullable<QuotaPlan["rate"]>, retryAfterMs: number): ToolError {
-  const { calls, per, burst } = rate;
-  const message = `${nameOf(account)} may make ${calls} calls per ${per}, ${burst} at once (rateLimit); ${after(retryAfterMs)}`;
-  const details: ErrorDetails = { reason: "rate_limited", quota: "calls", limit: calls, period: per, retryAfterMs };
-  return new ToolError("QUOTA_EXCEEDED", message, { details });
-}
-
-function quotaError(account: QuotaAccount, { resource, period, limit }: PeriodQuota, retryAfterMs: number): ToolError {
-  const what = `${nameOf(account)} has used its ${limit} ${UNITS[resource]} of this ${period}`;
-  const details: ErrorDetails = { reason: "quota_used_up", quota: resource, limit, period, retryAfterMs };
-  return new ToolError("QUOTA_EXCEEDED", `${what} (quotas.${resource}.${period}); ${after(retryAfterMs)}`, {
-    details: { ...details, ...callerOf(account) },
-  });
 }
