@@ -46,7 +46,7 @@ export interface PendingPolicy<Policy> {
 interface PolicyCacheDependencies<Policy> extends TenantCacheLimits {
   readonly lookUp: (tenantId: string) => unknown;
   /** @throws {ToolError} for a value that is not a policy */
-  readonly parse: (options: unknown) => Policy;
+  readonly parse: (options: unknown, tenantId: string) => Policy;
   readonly onError?: ((error: ToolError) => unknown) | undefined;
 }
 
@@ -121,11 +121,11 @@ export class PolicyCache<Policy extends object> implements Disposable {
     const { lookUp, timeoutMs } = this.#dependencies;
     const outcome = runCallback(() => lookUp(tenantId), { timeoutMs, signal: this.#closed.signal });
     if (outcome instanceof Promise) return this.#share(tenantId, outcome);
-    return parseNow(this.#answerOf(outcome));
+    return parseNow(this.#answerOf(outcome, tenantId));
   }
 
   #share(tenantId: string, outcome: Promise<CallbackOutcome>): PendingPolicy<Policy> {
-    const answer = outcome.then((settled) => this.#dependencies.parse(this.#answerOf(settled)));
+    const answer = outcome.then((settled) => this.#dependencies.parse(this.#answerOf(settled, tenantId), tenantId));
     answer.then(
       (policy) => this.#settled(tenantId, lookup, policy),
       (error: ToolError) => this.#failed(tenantId, lookup, error),
@@ -138,12 +138,13 @@ export class PolicyCache<Policy extends object> implements Disposable {
   }
 
   /** @throws {ToolError} INTERNAL */
-  #answerOf(outcome: CallbackOutcome): unknown {
+  #answerOf(outcome: CallbackOutcome, tenantId: string): unknown {
     if ("answer" in outcome) return outcome.answer;
     const { failed, cause } = outcome;
     if (failed === "timed out") {
       const { timeoutMs } = this.#dependencies;
-      throw noPolicy(new Error(`options.tenants() did not answer within ${timeoutMs} ms (tenantCache.timeoutMs)`));
+      const what = nameOfPolicy(tenantId);
+      throw noPolicy(new Error(`${what} did not answer within ${timeoutMs} ms (tenantCache.timeoutMs)`));
     }
     throw noPolicy(cause);
   }
@@ -176,6 +177,9 @@ export class PolicyCache<Policy extends object> implements Disposable {
     this.#closed.abort(new ToolError("CANCELLED", "Glovebox was closed"));
   }
 }
+
+/** Returns the name of a tenant's policy in a message for the operator, who would otherwise not know which of the tenants has failed. */
+export const nameOfPolicy = (tenantId: string): string => `options.tenants(${JSON.stringify(tenantId)})`;
 
 /** Returns the error of a call whose tenant has no valid policy, so that it has not begun. The cause is for the operator. */
 export const noPolicy = (cause: unknown): ToolError =>

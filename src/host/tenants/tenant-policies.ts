@@ -21,6 +21,7 @@ import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import {
   DEFAULT_TENANT_CACHE,
+  nameOfPolicy,
   noPolicy,
   type PendingPolicy,
   PolicyCache,
@@ -157,16 +158,16 @@ export class TenantPolicies implements Disposable {
     this.#onError = onError;
     this.default = this.#toPolicy({});
     if (typeof tenants === "function") {
-      const parse = (options: unknown): TenantPolicy => this.#parse(options);
+      const parse = (options: unknown, tenantId: string): TenantPolicy => this.#parse(options, tenantId);
       const cache = new PolicyCache({ ...DEFAULT_TENANT_CACHE, ...limits, lookUp: tenants, parse, onError });
       // A function may return the same object with other content.
-      this.#find = (tenantId) => cache.get(tenantId, (options) => this.#parseOnce(options, cache.ttlMs));
+      this.#find = (tenantId) => cache.get(tenantId, (options) => this.#parseOnce(options, cache.ttlMs, tenantId));
       this.#cache = cache;
     } else {
       const byId = new Map(Object.entries(tenants));
       this.#find = (tenantId) => {
         const options = byId.get(tenantId);
-        return options === undefined ? this.default : this.#parseOnce(options, Number.POSITIVE_INFINITY);
+        return options === undefined ? this.default : this.#parseOnce(options, Number.POSITIVE_INFINITY, tenantId);
       };
     }
   }
@@ -203,28 +204,30 @@ export class TenantPolicies implements Disposable {
     this.#parsed = new WeakMap();
   }
 
-  #parseOnce(options: unknown, ttlMs: number): TenantPolicy {
+  #parseOnce(options: unknown, ttlMs: number, tenantId: string): TenantPolicy {
     const now = performance.now();
     const known = this.#parsed.get(options as TenantOptions);
     if (known !== undefined && known.until > now) return known.policy;
-    const policy = this.#parse(options);
+    const policy = this.#parse(options, tenantId);
     this.#parsed.set(options as TenantOptions, { policy, until: now + ttlMs });
     return policy;
   }
 
   /** @throws {ToolError} INTERNAL */
-  #parse(options: unknown): TenantPolicy {
+  #parse(options: unknown, tenantId: string): TenantPolicy {
+    const what = nameOfPolicy(tenantId);
     if (options === undefined) {
-      throw noPolicy(
-        new TypeError("options.tenants() returned undefined: expected a policy; {} stands for the defaults"),
-      );
+      throw noPolicy(new TypeError(`${what} returned undefined: expected a policy; {} stands for the defaults`));
     }
     if (!isPlainObject(options)) {
-      throw noPolicy(new TypeError(`options.tenants() returned ${describeKind(options)}: expected a policy`));
+      throw noPolicy(new TypeError(`${what} returned ${describeKind(options)}: expected a policy`));
     }
-    const parsed = parsePolicy(options);
-    if (!parsed.success) throw noPolicy(parsed.error);
-    return this.#toPolicy(parsed.data);
+    try {
+      return this.#toPolicy(parseOptions(TenantOptionsSchema as z.ZodType<StatedForTenant>, options, what));
+    } catch (cause) {
+      // Invalid options, or a proxy that throws when it is read.
+      throw noPolicy(cause);
+    }
   }
 
   #toPolicy({ limits = {}, weight = 1, ...stated }: StatedForTenant): TenantPolicy {
@@ -260,13 +263,4 @@ export class TenantPolicies implements Disposable {
  */
 export function checkTenantOptions(options: TenantOptions): void {
   parseOptions(TenantOptionsSchema as z.ZodType<unknown>, options, "options");
-}
-
-/** A policy may be a proxy that throws when it is read. */
-function parsePolicy(options: object): ReturnType<typeof TenantOptionsSchema.safeParse> {
-  try {
-    return TenantOptionsSchema.safeParse(options);
-  } catch (cause) {
-    throw noPolicy(cause);
-  }
 }

@@ -196,6 +196,21 @@ describe("a lookup that fails", () => {
     expect(errors).toMatchObject([{ code: "INTERNAL", cause: expect.anything() }]);
   });
 
+  test.for<readonly [unknown, string]>([
+    [undefined, 'options.tenants("acme") returned undefined: expected a policy; {} stands for the defaults'],
+    ["text", 'options.tenants("acme") returned a string: expected a policy'],
+    [
+      { limits: { memoryMB: 64 } },
+      'options.tenants("acme").limits.memoryMB: Unknown option. Did you mean "memoryMiB"?',
+    ],
+  ])("tells the operator which tenant has the invalid policy %j, and what is wrong", async ([policy, message]) => {
+    const { call, answer, errors } = openDatabase();
+    const running = call();
+    answer(policy);
+    await running;
+    expect(errors).toMatchObject([{ code: "INTERNAL", cause: { message } }]);
+  });
+
   test("because it rejects denies all calls that wait, is not cached, and reveals nothing", async () => {
     const { call, answer, fail, errors, asked } = openDatabase();
     const running = [call(), call()];
@@ -225,7 +240,8 @@ describe("a lookup that fails", () => {
   test("because it never answers denies after tenantCache.timeoutMs", async () => {
     const { call, errors } = openDatabase({ tenantCache: { timeoutMs: 50 } });
     expect(codeOf(await call())).toBe("INTERNAL");
-    expect(errors).toMatchObject([{ cause: { message: expect.stringContaining("tenantCache.timeoutMs") } }]);
+    const message = 'options.tenants("acme") did not answer within 50 ms (tenantCache.timeoutMs)';
+    expect(errors).toMatchObject([{ cause: { message } }]);
   });
 
   test("a lookup that fails again and again is not repeated by every call", async () => {
