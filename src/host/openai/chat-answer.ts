@@ -54,7 +54,7 @@ class CallInProgress {
     this.chars += argumentsText.length;
     this.isTooLong ||= this.chars > ANSWER_LIMITS.argumentChars;
     if (this.isTooLong) this.#parts = [];
-    else this.#parts.push(argumentsText);
+    else if (argumentsText !== "") this.#parts.push(argumentsText);
   }
 
   get written(): string {
@@ -72,6 +72,8 @@ class CallInProgress {
 export class ChatAnswer {
   readonly #reader: CallReader;
   readonly #calls: CallInProgress[] = [];
+  /** Calls whose id and name came once more at another index, by that index: arguments there are those of a further call. */
+  readonly #repeatedAt = new Map<number, CallInProgress>();
   #text = "";
   #reasoning: { [field: string]: string } = {};
   readonly #details: unknown[] = [];
@@ -183,14 +185,23 @@ export class ChatAnswer {
     const named = id === undefined ? [] : this.#calls.filter((slot) => slot.id === id);
     const byId = named.findLast((slot) => slot.index === at) ?? named.at(-1);
     const same = at === undefined ? this.#calls.at(-1) : this.#calls.findLast((slot) => slot.index === at);
-    const known = byId ?? same;
+    const repeated = at === undefined || same !== undefined ? undefined : this.#repeatedAt.get(at);
+    const known = byId ?? same ?? repeated;
     // Some servers give all calls the same id but their own index; there, a different name means a different call.
     const isElsewhere = at !== undefined && byId?.index !== undefined && byId.index !== at;
     const isRenamed = isElsewhere && name !== "" && byId.name !== "" && name !== byId.name;
     const isById = byId !== undefined && !isElsewhere;
-    if (known !== undefined && !isRenamed && !isAnother(known, id, name, given, isById)) return known;
+    const isFurther = known !== undefined && known === repeated && isNewWhole(known, given);
+    if (known !== undefined && !isRenamed && !isFurther && !isAnother(known, id, name, given, isById)) {
+      if (isElsewhere) this.#repeatedAt.set(at, known);
+      return known;
+    }
     if (this.#calls.length > ANSWER_LIMITS.calls + 1) return undefined;
     const slot = new CallInProgress(at);
+    if (isFurther) {
+      slot.id = known.id;
+      slot.name = known.name;
+    }
     this.#calls.push(slot);
     return slot;
   }
@@ -250,6 +261,10 @@ export class ChatAnswer {
   }
 }
 
+/** Returns whether arguments cannot belong to a call: its own are complete, and they are neither a placeholder nor these. */
+const isNewWhole = (slot: CallInProgress, given: string): boolean =>
+  given.trim() !== "" && slot.isWhole && slot.written.trim() !== "{}" && given !== slot.written;
+
 /** Returns whether a piece starts a new call instead of continuing the call of its index or position. */
 function isAnother(
   slot: CallInProgress,
@@ -258,7 +273,8 @@ function isAnother(
   given: string,
   isById: boolean,
 ): boolean {
-  if (isById) return false;
+  // Some servers give all calls the same id. A piece without a name can only continue a call.
+  if (isById) return name !== "" && isNewWhole(slot, given);
   if (id !== undefined && slot.id !== undefined && id !== slot.id) {
     // Some servers give each piece of a call a different id; such a piece has the call's index and no name.
     return slot.index === undefined || name !== "" || (given !== "" && slot.isWhole);

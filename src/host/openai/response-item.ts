@@ -58,3 +58,11 @@ export function isCall(slot: ItemSlot, item: Json, outputIndex: number | undefin
   const given = argumentsTextOf(slot.kind === "custom" ? item.input : item.arguments);
   return mayBeThere || (slot.name === item.name && slot.written === given);
 }
+
+/** Returns whether a complete call has the ids of another complete call, but its own index and its own name or arguments. */
+export function isOtherCall(slot: ItemSlot, item: Json, outputIndex: number | undefined): boolean {
+  if (!slot.isDone || slot.callId === undefined || slot.callId !== item.call_id) return false;
+  return (
+    argumentsTextOf(slot.kind === "custom" ? item.input : item.arguments) !== "" && !isCall(slot, item, outputIndex)
+  );
+}

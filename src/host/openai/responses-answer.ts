@@ -2,7 +2,7 @@
 // order or forged. A call is complete when its item is complete, or when the answer ends without a sign that it was cut off.
 import type { AssistantMessage, FinishReason, ModelEvent, ModelToolCall, ModelUsage } from "../agent/model.ts";
 import { ARGUMENTS_TOO_LONG, argumentsTextOf, type CallReader, CUT_OFF, isObjectText } from "./calls.ts";
-import { type ItemKind, ItemSlot, isCall, kindOf } from "./response-item.ts";
+import { type ItemKind, ItemSlot, isCall, isOtherCall, kindOf } from "./response-item.ts";
 import {
   ANSWER_LIMITS,
   index,
@@ -103,6 +103,7 @@ export class ResponsesAnswer {
       (callId === undefined || slot.callId === undefined || slot.callId === callId) &&
       (item.type === undefined || slot.kind === undefined || slot.kind === kindOf(text(item.type)));
     let slot = [known, placed].find((each) => each !== undefined && isSame(each));
+    if (slot !== undefined && isOtherCall(slot, item, outputIndex)) slot = undefined;
     if (slot === undefined && callId !== undefined) slot = this.#slots.find((each) => isCall(each, item, outputIndex));
     if (slot === undefined && id === undefined && outputIndex === undefined && item.type === undefined) {
       slot = this.#slots.findLast((each) => !each.isDone);
