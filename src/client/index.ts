@@ -1,7 +1,7 @@
 // "glovebox/client": a client of the server's HTTP API. Uses fetch only, so that it runs in Node, Deno, Bun and browsers.
 /// <reference types="node" preserve="true" />
-import { segment } from "./requests/check-arguments.ts";
-import { ApiTransport, type ClientOptions } from "./requests/transport.ts";
+import { checkOptions, segment } from "./requests/check-arguments.ts";
+import { ApiTransport, CLIENT_FIELDS, type ClientOptions } from "./requests/transport.ts";
 import { TenantClient } from "./tenant-client.ts";
 import type { Executor, Fleet, Tenant } from "./types.ts";
 
@@ -53,6 +53,8 @@ export type {
   Workers,
 } from "./types.ts";
 
+const { url: _url, key: _key, fetch: _fetch, ...CHANGED_FIELDS } = CLIENT_FIELDS;
+
 /**
  * A client of one server. Every method rejects with an {@link ApiError} if the server answers with an error.
  * @example
@@ -65,6 +67,23 @@ export type {
  * ```
  */
 export class GloveboxClient extends ApiTransport {
+  readonly #options: ClientOptions;
+
+  /** @throws {TypeError} for an unknown option or a wrong value */
+  constructor(options: ClientOptions) {
+    super(options);
+    this.#options = options;
+  }
+
+  /**
+   * Returns a client of the same server with the same key and other options: `client.with({ signal })` for the requests of one task.
+   * @throws {TypeError} for an unknown option or a wrong value
+   */
+  with(changes: Pick<ClientOptions, "signal" | "timeoutMs" | "retries" | "maxResponseBytes">): GloveboxClient {
+    checkOptions(changes, "options", CHANGED_FIELDS);
+    return new GloveboxClient({ ...this.#options, ...changes });
+  }
+
   /** Returns the key that the client uses. */
   async whoAmI(): Promise<{
     readonly keyId: string;

@@ -1,5 +1,5 @@
 // The methods of the client that concern one tenant, each of which is one route of the HTTP API.
-import { isNetworkError, networkError, noResult } from "./requests/api-error.ts";
+import { isNetworkError, isTemporary, networkError, noResult } from "./requests/api-error.ts";
 import { checkKind, checkOptions, numberSegment, segment } from "./requests/check-arguments.ts";
 import type { ApiTransport } from "./requests/transport.ts";
 import type {
@@ -67,7 +67,7 @@ const isCall = (_status: number, body: unknown): boolean =>
  * The methods that concern one tenant.
  *
  * Every method rejects with an {@link ApiError} if the server answers with an error, and with the code NETWORK if there is no complete response,
- * INVALID_RESPONSE if it is not one of the API, or RESPONSE_TOO_LARGE. Common codes are UNAUTHENTICATED and FORBIDDEN for the key, NOT_FOUND for a name or an id, INVALID for a field, and RATE_LIMITED. An invalid argument
+ * TIMEOUT if it takes too long, INVALID_RESPONSE if it is not one of the API, or RESPONSE_TOO_LARGE. Common codes are UNAUTHENTICATED and FORBIDDEN for the key, NOT_FOUND for a name or an id, INVALID for a field, and RATE_LIMITED. An invalid argument
  * is a `TypeError` whose `code` is PARAM_INVALID. A method that yields a list throws these errors while the list is read. `@throws` names only
  * what a method has in addition.
  * @example
@@ -354,7 +354,7 @@ export class TenantClient {
    * Calls a tool, and yields its log lines, chunks and result as they arrive. The last event is always the result. A call whose connection is
    * lost is cancelled, unless it waits for an approval or was approved: then its events go on over another connection.
    * @throws {ApiError} NETWORK if the connection is lost; NO_RESULT if the stream ends before the result. `details.callId` of both is the call, if
-   *   it had begun
+   *   it had begun. INTERNAL if the server fails while the call runs
    */
   async *stream(tool: string, call: CallInput = {}, signal?: AbortSignal): AsyncGenerator<CallEvent, void> {
     let callId: string | undefined;
@@ -370,8 +370,8 @@ export class TenantClient {
         if (event.event === "result") return;
       }
     } catch (thrown) {
-      if (!isNetworkError(thrown)) throw thrown;
-      if (waiting === undefined) throw networkError(thrown.message, thrown.cause, { callId });
+      if (waiting === undefined && isNetworkError(thrown)) throw networkError(thrown.message, thrown.cause, { callId });
+      if (waiting === undefined || !isTemporary(thrown)) throw thrown;
     }
     // The server does not keep a stream open as long as a person may take to approve the call.
     if (waiting === undefined) throw noResult("The stream of the call ended without its result", { callId });

@@ -189,6 +189,118 @@ describe("a signal", () => {
   });
 });
 
+describe("the signal of a client", () => {
+  test("cancels each of its requests, and not those of the client that it was made from", async () => {
+    const { client, requests } = await serve([() => {}, json({ id: "acme" })]);
+    const stop = new AbortController();
+    const reason = new Error("Stopped by the caller");
+    const reading = failureOf(client.with({ signal: stop.signal }).tenant("acme").get());
+    await expect.poll(() => requests).toHaveLength(1);
+    stop.abort(reason);
+    expect(await reading).toBe(reason);
+    expect(await client.tenant("acme").get()).toEqual({ id: "acme" });
+  });
+
+  test("cancels a call that has a signal of its own", async () => {
+    const { client, requests } = await serve([() => {}]);
+    const stop = new AbortController();
+    const reason = new Error("Stopped by the caller");
+    const own = new AbortController();
+    const bound = client.with({ signal: stop.signal }).tenant("acme");
+    const calling = failureOf(bound.call("add", {}, { signal: own.signal }));
+    await expect.poll(() => requests).toHaveLength(1);
+    stop.abort(reason);
+    expect(await calling).toBe(reason);
+  });
+
+  test("ends watch() while it waits to open another stream", async () => {
+    const { client, hangUp } = await serve([cutEvents(log(0)), drop]);
+    const stop = new AbortController();
+    const reason = new Error("Stopped by the caller");
+    const bound = client.with({ signal: stop.signal }).tenant("acme");
+    const watching = namesOf(bound.watch("call_1"), () => {
+      hangUp();
+      setTimeout(() => stop.abort(reason), 50);
+    });
+    expect(await failureOf(watching)).toBe(reason);
+  });
+});
+
+describe("a response that takes longer than timeoutMs", () => {
+  const silent: Answer = () => {};
+  const halfBody: Answer = (response) =>
+    response.writeHead(200, { "content-type": "application/json" }).write('{"id":"call_');
+
+  test.for<readonly [string, Answer]>([
+    ["without headers", silent],
+    ["in the middle of its body", halfBody],
+  ])("is requested again %s if that is safe", async ([, answer]) => {
+    const { tenant, requests } = await serve([answer, json(CALL)], { timeoutMs: 500 });
+    expect(await tenant.getCall("call_1")).toEqual(CALL);
+    expect(requests).toHaveLength(2);
+  });
+
+  test.for<readonly [string, Answer]>([
+    ["without headers", silent],
+    ["in the middle of its body", halfBody],
+  ])("is a TIMEOUT %s if it is not safe to repeat", async ([, answer]) => {
+    const { tenant, requests } = await serve([answer], { timeoutMs: 300 });
+    const message = /^The server at .* did not complete its response to POST .*\/calls within 300 ms \(timeoutMs\)$/;
+    await expectApiError(tenant.call("add"), "TIMEOUT", message, 0);
+    expect(requests).toHaveLength(1);
+  });
+
+  test("is a TIMEOUT after the last repetition", async () => {
+    const { tenant, requests } = await serve([silent], { timeoutMs: 100, retries: 1 });
+    await expectApiError(tenant.get(), "TIMEOUT", /GET/);
+    expect(requests).toHaveLength(2);
+  });
+
+  test("is a TIMEOUT if its stream does not begin", async () => {
+    const { tenant } = await serve([silent], { timeoutMs: 300 });
+    await expectApiError(collect(tenant.stream("add")), "TIMEOUT", /within 300 ms/);
+  });
+
+  test("does not end a stream that has begun", async () => {
+    let end = (): void => {};
+    const answer: Answer = (response) => {
+      response.writeHead(200, { "content-type": EVENTS }).write(STARTED);
+      end = () => response.end(RESULT);
+    };
+    const { tenant } = await serve([answer], { timeoutMs: 2_000 });
+    const names = namesOf(tenant.stream("add"), (name) => {
+      if (name === "started") setTimeout(end, 2_500);
+    });
+    expect(await names).toEqual(["started", "result"]);
+  });
+
+  test.for([0, 1.5, Number.NaN, 86_400_001])("%d is rejected as timeoutMs", (timeoutMs) => {
+    expect(() => createClient({ url: "http://127.0.0.1:9", key: "gb_key", timeoutMs })).toThrow("options.timeoutMs");
+  });
+});
+
+describe("an event error", () => {
+  const failed = (status: number): string =>
+    `event: error\ndata: ${JSON.stringify({ status, error: { code: "INTERNAL", message: "The server failed" } })}\n\n`;
+
+  test("ends stream() with its code and its status", async () => {
+    const { tenant, requests } = await serve([events(STARTED + failed(500) + RESULT)]);
+    await expectApiError(collect(tenant.stream("add")), "INTERNAL", /^The server failed$/, 500);
+    expect(requests).toHaveLength(1);
+  });
+
+  test("ends watch() unless another request may succeed", async () => {
+    const { tenant, requests } = await serve([events(log(0) + failed(500)), events(log(1) + failed(403))]);
+    await expectApiError(collect(tenant.watch("call_1")), "INTERNAL", /^The server failed$/, 403);
+    expect(requests).toEqual(["GET /calls/call_1/events", "GET /calls/call_1/events after 0"]);
+  });
+
+  test.for(["null", "{}", '{"error":{"code":1}}'])("with the data %s is an INVALID_RESPONSE", async (data) => {
+    const { tenant } = await serve([events(`event: error\ndata: ${data}\n\n`)]);
+    await expectApiError(collect(tenant.stream("add")), "INVALID_RESPONSE", /expected an error/);
+  });
+});
+
 describe("a response whose connection breaks", () => {
   const answers = [cut('{"id":"call_'), json(CALL)];
 

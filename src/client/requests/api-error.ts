@@ -23,6 +23,7 @@ export class ApiError extends Error {
   /**
    * Code of the error, such as `NOT_FOUND`. The client itself sets these:
    * - `NETWORK`: there was no response, or the connection was lost before it was complete.
+   * - `TIMEOUT`: the response was not complete within `timeoutMs`. The server may have done what was requested.
    * - `INVALID_RESPONSE`: the response is not one of the API, such as a page of HTML. The URL may be wrong.
    * - `RESPONSE_TOO_LARGE`: the response, or one event of a stream, is longer than `maxResponseBytes`.
    * - `NO_RESULT`: the events of a call ended without its result.
@@ -45,16 +46,27 @@ export class ApiError extends Error {
   }
 }
 
-/** Returns whether there was no complete response, so that another request may get one. */
+/** Returns whether the connection failed. */
 export const isNetworkError = (thrown: unknown): thrown is ApiError =>
   thrown instanceof ApiError && thrown.status === 0 && thrown.code === "NETWORK";
 
+/** Returns whether there was no complete response. */
+export const isNoResponse = (thrown: unknown): thrown is ApiError =>
+  isNetworkError(thrown) || (thrown instanceof ApiError && thrown.code === "TIMEOUT");
+
 /** Returns whether the same request may succeed later: the network, a limit of requests, or the server or a proxy failed. */
 export const isTemporary = (thrown: unknown): thrown is ApiError =>
-  isNetworkError(thrown) || (thrown instanceof ApiError && (thrown.status === 429 || thrown.status >= 500));
+  isNoResponse(thrown) || (thrown instanceof ApiError && (thrown.status === 429 || thrown.status >= 500));
 
 export function networkError(message: string, cause: unknown, details?: unknown): ApiError {
   return new ApiError(message, { status: 0, code: "NETWORK", details, requestId: undefined, cause });
+}
+
+export function timeoutError(method: string, url: URL, timeoutMs: number): ApiError {
+  const message = `The server at ${url.origin} did not complete its response to ${method} ${url.pathname} within ${timeoutMs} ms (timeoutMs)`;
+  return new ApiError(message, {
+    ...{ status: 0, code: "TIMEOUT", details: undefined, requestId: undefined, cause: undefined },
+  });
 }
 
 /** @param details `callId`, as far as it is known */

@@ -151,8 +151,12 @@ export async function readJson(received: Received): Promise<Readonly<Record<stri
 }
 
 /** Returns the error that the body of a response has. */
-export function toApiError(received: Received, body: Readonly<Record<string, unknown>>): ApiError {
-  const { status, headers } = received.response;
+export function toApiError(
+  received: Received,
+  body: Readonly<Record<string, unknown>>,
+  status: number = received.response.status,
+): ApiError {
+  const { headers } = received.response;
   const error = isPlainObject(body.error) ? body.error : {};
   const { code, message, details } = error;
   if (typeof code !== "string" || typeof message !== "string")
@@ -201,6 +205,7 @@ export async function* readEvents(received: Received): AsyncGenerator<StreamedCa
   for await (const chunk of chunksOf(received)) {
     for (const { type, data, lastEventId } of parser.push(decoder.decode(chunk, { stream: true }))) {
       if (data.length > received.maxBytes) throw tooLarge(received, "An event");
+      if (type === "error") throw toStreamError(received, toEventData(received, type, data));
       const check = EVENT_CHECKS.get(type);
       if (check === undefined) continue;
       const value = toEventData(received, type, data);
@@ -218,6 +223,12 @@ function toEventData(received: Received, type: string, data: string): unknown {
   } catch (cause) {
     throw invalidResponse(received, `the event "${type}" is not JSON: ${quote(data)}`, cause);
   }
+}
+
+/** Returns the error that ends a stream. Its response has the status of success, so the event has that of the error. */
+function toStreamError(received: Received, data: unknown): ApiError {
+  const body = isPlainObject(data) ? data : {};
+  return toApiError(received, body, Number.isInteger(body.status) ? Number(body.status) : 500);
 }
 
 const isCallId = (value: unknown): boolean => typeof value === "string" && CALL_ID.test(value);

@@ -1,7 +1,7 @@
 // Sends the requests of the client: authorization, repetition after a failure, pages of lists, and server-sent events.
 
 import type { CallEvent } from "../types.ts";
-import { ApiError, isNetworkError, isTemporary, networkError, noResult } from "./api-error.ts";
+import { ApiError, isNoResponse, isTemporary, networkError, noResult, timeoutError } from "./api-error.ts";
 import { checkKind, checkOptions, invalid, toJsonText } from "./check-arguments.ts";
 import {
   checkEvents,
@@ -31,6 +31,13 @@ export interface ClientOptions {
    * RESPONSE_TOO_LARGE. Responses that `open()` and `exportValues()` return have no limit. @default 268435456 (256 MiB)
    */
   readonly maxResponseBytes?: number | undefined;
+  /**
+   * Longest time of one request in ms, until its response is complete, or its stream has begun: 1 to 86,400,000. Then it is repeated if that is
+   * safe, and fails with the code TIMEOUT otherwise. A call of a tool is one request, with the time that it runs. @default 600000 (10 minutes)
+   */
+  readonly timeoutMs?: number | undefined;
+  /** Cancels all requests of the client: its methods reject with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
   /** @default globalThis.fetch */
   readonly fetch?: typeof globalThis.fetch | undefined;
 }
@@ -61,11 +68,13 @@ interface EventsOptions extends Pick<RequestOptions, "body" | "signal" | "header
   readonly onOpen?: () => void;
 }
 
-const CLIENT_FIELDS = {
+export const CLIENT_FIELDS = {
   url: "a string that is not empty",
   key: "a string that is not empty",
   retries: "a number",
   maxResponseBytes: "a number",
+  timeoutMs: "a number",
+  signal: "an AbortSignal",
   fetch: "a function",
 } as const;
 const REQUEST_FIELDS = {
@@ -80,6 +89,8 @@ const OPEN_FIELDS = { query: REQUEST_FIELDS.query, signal: REQUEST_FIELDS.signal
 /** A segment that URLs resolve to another path, in any spelling. */
 const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i;
 
+const DEFAULT_TIMEOUT_MS = 600_000;
+const MAX_TIMEOUT_MS = 86_400_000;
 const RETRIED: ReadonlySet<number> = new Set([429, 503]);
 const MIB = 1_048_576;
 /** Larger than each response of the server: an output of 64 MiB with its input and logs, or the bundle of a tool. */
@@ -124,13 +135,15 @@ export class ApiTransport {
   readonly #key: string;
   readonly #retries: number;
   readonly #maxBytes: number;
+  readonly #timeoutMs: number;
+  readonly #signal: AbortSignal | undefined;
   readonly #fetch: typeof globalThis.fetch;
 
   /** @throws {TypeError} for an unknown option or a wrong value */
   constructor(options: ClientOptions) {
     checkOptions(options, "options", CLIENT_FIELDS);
     const { url, key, retries = 2, maxResponseBytes = DEFAULT_RESPONSE_BYTES } = options;
-    const { fetch = globalThis.fetch.bind(globalThis) } = options;
+    const { timeoutMs = DEFAULT_TIMEOUT_MS, signal, fetch = globalThis.fetch.bind(globalThis) } = options;
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
       throw invalid("options.url", "Expected an http or https URL");
     if (key === undefined) throw invalid("options.key", "Expected an API key");
@@ -138,10 +151,14 @@ export class ApiTransport {
       throw invalid("options.retries", "Expected a whole number from 0 to 10");
     if (!(Number.isInteger(maxResponseBytes) && maxResponseBytes >= 1 && maxResponseBytes <= MAX_RESPONSE_BYTES))
       throw invalid("options.maxResponseBytes", `Expected a whole number from 1 to ${MAX_RESPONSE_BYTES}`);
+    if (!(Number.isInteger(timeoutMs) && timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS))
+      throw invalid("options.timeoutMs", `Expected a whole number from 1 to ${MAX_TIMEOUT_MS}`);
     this.#url = url.replace(/\/+$/, "");
     this.#key = key;
     this.#retries = retries;
     this.#maxBytes = maxResponseBytes;
+    this.#timeoutMs = timeoutMs;
+    this.#signal = signal;
     this.#fetch = fetch;
   }
 
@@ -199,6 +216,7 @@ export class ApiTransport {
    * @param options `from`: number of the first line. `isKnown`: whether the server has known the call, so that the first stream is one that goes on
    */
   async *follow(path: string, { signal, from = 0, isKnown = false }: FollowOptions): AsyncGenerator<CallEvent, void> {
+    const cancelled = this.#withSignal(signal);
     let next = from;
     let hasBegun = isKnown;
     let missing = 0;
@@ -222,7 +240,7 @@ export class ApiTransport {
           if (event.event === "result") return;
         }
       } catch (thrown) {
-        if (signal?.aborted === true) throw signal.reason;
+        cancelled?.throwIfAborted();
         const isMissing = thrown instanceof ApiError && thrown.status === 404;
         if (!hasBegun || !(isMissing || isTemporary(thrown))) throw thrown;
         missing = isMissing ? missing + 1 : 0;
@@ -230,7 +248,7 @@ export class ApiTransport {
         if (missing >= MAX_MISSING) throw noResult(`The call has no result: ${thrown.message}`, {}, thrown);
       }
       if (Date.now() - openedAt > MAX_WAIT_MS) failures = 0;
-      await pause(withJitter(Math.min(MAX_WAIT_MS, RESUME_MS * 2 ** failures)), signal);
+      await pause(withJitter(Math.min(MAX_WAIT_MS, RESUME_MS * 2 ** failures)), cancelled);
     }
   }
 
@@ -258,25 +276,39 @@ export class ApiTransport {
   ): Promise<Result> {
     checkKind(method, "method", "a string that is not empty");
     checkOptions(options, "options", REQUEST_FIELDS);
-    const { body, signal, isSafe } = options;
+    const { body, isSafe } = options;
+    const signal = this.#withSignal(options.signal);
     const url = this.#toUrl(path, options.query);
     const bodyText = body === undefined ? undefined : toJsonText(body);
     const mayRepeat = isSafe ?? method === "GET";
     for (let attempt = 0; ; attempt += 1) {
       const isLast = !mayRepeat || attempt >= this.#retries;
       let retryAfter: string | null = null;
+      const limit = new AbortController();
+      const timer = setTimeout(() => limit.abort(timeoutError(method, url, this.#timeoutMs)), this.#timeoutMs);
+      const attemptSignal = signal === undefined ? limit.signal : AbortSignal.any([signal, limit.signal]);
       try {
-        const response = await this.#fetchOnce(method, url, bodyText, options);
+        const response = await this.#fetchOnce(method, url, bodyText, { ...options, signal: attemptSignal });
         if (isLast || !RETRIED.has(response.status))
-          return await read({ ...{ response, method, url, signal }, maxBytes: this.#maxBytes });
+          return await read({ ...{ response, method, url, signal: attemptSignal }, maxBytes: this.#maxBytes });
         retryAfter = response.headers.get("retry-after");
         response.body?.cancel().catch(() => {});
       } catch (thrown) {
         signal?.throwIfAborted();
-        if (isLast || !isNetworkError(thrown)) throw thrown;
+        if (isLast || !isNoResponse(thrown)) throw thrown;
+      } finally {
+        clearTimeout(timer);
       }
       await pause(waitMs(attempt, retryAfter), signal);
     }
+  }
+
+  /** Returns a signal that aborts with the client's or the request's. */
+  #withSignal(signal: AbortSignal | undefined): AbortSignal | undefined {
+    if (signal === undefined) return this.#signal;
+    checkKind(signal, "options.signal", "an AbortSignal");
+    if (this.#signal === undefined) return signal;
+    return AbortSignal.any([this.#signal, signal]);
   }
 
   #toUrl(path: string, query: RequestOptions["query"] = {}): URL {

@@ -37,6 +37,8 @@ export class StreamedCalls {
       isOver = true;
       wake?.();
     });
+    // Its error is thrown below, when the events before it were read.
+    running.catch(() => {});
     try {
       for (;;) {
         const event = events.shift();

@@ -10,6 +10,7 @@ const given = (value: unknown): any => value;
 
 const clientOptions: OptionTable = {
   ...{ url: "text", key: "text", retries: "number", fetch: "function", maxResponseBytes: "number" },
+  ...{ timeoutMs: "number", signal: "object" },
 };
 // Nothing listens at this port.
 const validClient = () => ({ url: "http://127.0.0.1:9", key: "gb_key", retries: 0 });
@@ -47,6 +48,11 @@ function checkedByClient(): readonly PublicEntry[] {
     {
       ...{ name: "new GloveboxClient(options)", where: "options", options: clientOptions, valid: validClient },
       call: (options) => void new GloveboxClient(given(options)),
+    },
+    {
+      ...{ name: "client.with(changes)", where: "options" },
+      options: { signal: "object", timeoutMs: "number", retries: "number", maxResponseBytes: "number" },
+      call: (options) => void client.with(given(options)),
     },
     {
       ...{ name: "client.request(method, path, options)", where: "options" },

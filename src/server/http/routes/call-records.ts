@@ -1,6 +1,5 @@
 // Routes of calls that were made: list and read them, and follow those that run.
 import { z } from "@hono/zod-openapi";
-import { streamSSE } from "hono/streaming";
 import type { JsonValue } from "../../../host/index.ts";
 import { runningRow } from "../../calls/new-call.ts";
 import { pause } from "../../operation/background-work.ts";
@@ -14,6 +13,7 @@ import {
   type WholeCall,
 } from "../../records/calls.ts";
 import type { App, ServerDependencies } from "../context.ts";
+import { respondWithEvents } from "../event-response.ts";
 import { notFound } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import {
@@ -224,7 +224,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
     {
       summary: "Streams the log lines of a call while it runs, and its result",
       description:
-        "Server-sent events: `log`, and at last `result`. A stream that ends without a result has reached its longest time: a client that reconnects with `Last-Event-ID` gets the lines that it has missed.",
+        "Server-sent events: `log`, and at last `result`, or `error` if the server failed. A stream that ends without a result has reached its longest time: a client that reconnects with `Last-Event-ID` gets the lines that it has missed.",
       streams: () => true,
       params: CallParamsSchema,
       responses: { 200: { description: "The events", content: { "text/event-stream": { schema: z.string() } } } },
@@ -245,7 +245,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
       let next = last === undefined ? 0 : Number(last) + 1;
       let missing = 0;
       let watchMs: number = WATCH_MS.min;
-      return streamSSE(c, async (stream) => {
+      return respondWithEvents(c, dependencies, async (stream) => {
         while (!(stream.aborted || signal.aborted)) {
           let hasRun = false;
           for await (const { index, entry } of dependencies.calls.linesOf(tenantId, params.call, signal, next)) {

@@ -1,13 +1,13 @@
 // Routes that make calls, at once, later or streamed, and cancel them.
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import { streamSSE } from "hono/streaming";
 import { ToolError, toHttpStatus, toRetryAfterSeconds } from "../../../host/index.ts";
 import type { CallCaller, CallRequest } from "../../calls/call-request.ts";
 import { toRateLimitHeaders } from "../../quotas/quota-status.ts";
 import type { CallRow } from "../../records/calls.ts";
 import { checkStoredBytes } from "../../records/stored-bytes.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
+import { respondWithEvents } from "../event-response.ts";
 import { notFound, RequestError, toProblem, toRequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { BatchSchema, CallSchema, NewCallSchema, RejectedCallSchema } from "../schemas.ts";
@@ -66,7 +66,7 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
     {
       summary: "Calls a tool",
       description:
-        "Returns the call when it has ended. With `Prefer: respond-async`, returns it at once with status 202, and it runs later. With `Accept: text/event-stream`, streams its events. A failed call has the status of its error. With `Idempotency-Key`, a repeated request returns the first call. A call that needs an approval is returned with status 202, the state `waiting_for_approval` and its `approvalId`, and runs when it was approved.",
+        "Returns the call when it has ended. With `Prefer: respond-async`, returns it at once with status 202, and it runs later. With `Accept: text/event-stream`, streams its events: `started`, `approval`, `log`, `progress`, `chunk`, and at last `result`, or `error` if the server failed. A failed call has the status of its error. With `Idempotency-Key`, a repeated request returns the first call. A call that needs an approval is returned with status 202, the state `waiting_for_approval` and its `approvalId`, and runs when it was approved.",
       streams: acceptsEvents,
       params: ToolParamsSchema,
       body: NewCallSchema,
@@ -107,7 +107,7 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
         if (idempotencyKey !== undefined)
           throw new RequestError("INVALID", "Idempotency-Key: A streamed call cannot be repeated");
         const signal = AbortSignal.any([c.req.raw.signal, c.get("stream").signal]);
-        return streamSSE(c, async (stream) => {
+        return respondWithEvents(c, dependencies, async (stream) => {
           for await (const { event, data } of dependencies.calls.stream(request, { ...caller, signal })) {
             // The call waits for a person, and runs later whether or not its client is there.
             if (event === "approval") c.get("stream").limitTime();
