@@ -238,6 +238,38 @@ describe.for(STORES)("with %s", (kind) => {
     expect(await ended(body.id)).toMatchObject({ state: "succeeded", version: 1, output: "first" });
   });
 
+  test("a call that waits for the slot of its key does not run a destructive version that was released meanwhile", async () => {
+    const limited = { name: "limited", scopes: KEYS, limits: { maxConcurrentCalls: 1 } };
+    const { body: key } = await api<{ id: string; key: string }>("POST", `${base}/keys`, limited);
+    const user = apiOf(server, key.key);
+    const held = `export default async (_input, { kv }) => {
+      for (let turn = 0; turn < 3000 && (await kv.get("go")) === undefined; turn += 1) await new Promise((wake) => setTimeout(wake, 20));
+    };
+    export const capabilities = { kv: true };`;
+    expect((await api("POST", `${base}/tools`, { name: "held", source: held, approve: true })).status).toBe(201);
+    const deploy = (source: string) => api("POST", `${base}/tools`, { name: "shift", source, approve: true });
+    expect((await deploy("export default () => 1")).status).toBe(201);
+    const use = async () =>
+      (
+        await api<{ use: { concurrency: { used: number }; waiting: { used: number } } }>(
+          "GET",
+          `${base}/keys/${key.id}`,
+        )
+      ).body.use;
+    const first = user<Call>("POST", `${base}/tools/held/calls`, { input: {} });
+    await vi.waitFor(async () => expect((await use()).concurrency.used).toBe(1), { timeout: 60_000 });
+    const second = user<Call>("POST", `${base}/tools/shift/calls`, { input: {} });
+    await vi.waitFor(async () => expect((await use()).waiting.used).toBe(1), { timeout: 60_000 });
+    expect((await deploy(`export default () => "destroyed";\n${ANNOTATIONS}`)).status).toBe(201);
+    // The call of another key makes the server run the new version from now on.
+    expect((await model<Call>("POST", `${base}/tools/shift/calls`, { input: {} })).status).toBe(202);
+    expect((await api("PUT", `${base}/kv/held/values/go`, { value: true })).status).toBe(200);
+    expect((await first).body.state).toBe("succeeded");
+    const { status, body } = await second;
+    expect([status, body.state, body.effects]).toEqual([409, "failed", "none"]);
+    expect(body.error).toMatchObject({ code: "TOOL_UNAVAILABLE", details: { reason: "tool_changed" } });
+  });
+
   test("arguments that were changed in the database do not run", async () => {
     const { body } = await wipe("safe");
     await using database = await openDatabase({

@@ -40,6 +40,8 @@ export interface NeededApproval {
 /** The version that a call runs, if it is chosen already, and the approval that it needs. */
 export interface Admission {
   readonly toolVersion?: string;
+  /** Digest of the tool that was approved. Another one does not run. */
+  readonly toolDigest?: string;
   readonly needed?: NeededApproval;
 }
 

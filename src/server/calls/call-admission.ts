@@ -73,7 +73,8 @@ export class CallAdmission {
     if (needed === undefined) return admission;
     if (approvedBy !== undefined && row.mode !== "async") {
       await this.#recordApproval(row, request, needed, approvedBy);
-      return { toolVersion: needed.version };
+      // The digest, because a tool that is deleted and deployed again has the same numbers of versions.
+      return { toolVersion: needed.version, toolDigest: needed.toolDigest };
     }
     const stored: CallRow = { ...row, mode: "async", input: toInputText(request.input, request.toolName) };
     const { call, isKnown } = await this.#dependencies.approvals.request(stored, tenant, needed, origin);

@@ -10,6 +10,7 @@ import {
   type ToolResult,
   toHttpStatus,
   toJson,
+  unavailable,
 } from "../../host/index.ts";
 import type { Admission, ApprovalService } from "../approvals/approval-service.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
@@ -65,7 +66,7 @@ export interface JournaledCallRunnerDependencies extends CallServiceDependencies
 }
 
 /** What an approval or an alias has fixed of a call. */
-export type Pins = Pick<Admission, "toolVersion"> & { readonly toolDigest?: string };
+export type Pins = Pick<Admission, "toolVersion" | "toolDigest">;
 
 /** Receives what a streamed call yields. */
 export interface StreamSink {
@@ -146,7 +147,9 @@ export class JournaledCallRunner {
     const tenantId = caller.tenant.id;
     const run = (added: CallContext): Promise<ToolResult> =>
       host.execute(toolCall, { ...context, tenantId, timeline: true, logSourceLocations: true, ...added });
-    return await this.#observe(row, caller, pins, run, context.onLog);
+    // A tool of another host has no approvals of its own, and may have the name of a tool of the tenant.
+    const isOwn = host === this.#dependencies.glovebox;
+    return await this.#observe(row, caller, isOwn ? pins : undefined, run, context.onLog);
   }
 
   /** Runs a call and passes on what it yields. */
@@ -170,25 +173,49 @@ export class JournaledCallRunner {
     return await this.#observe(row, caller, pins, run, onLog);
   }
 
-  /** Runs a call with the part of its context that lets the server follow it. */
+  /**
+   * Checks a call again that may have waited for its slot: meanwhile, another version can be released whose calls need an approval.
+   * @returns the version that runs
+   * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "tool_changed"`) if the call needs an approval now
+   */
+  #checkAgain(row: CallRow, tenant: TenantRecord, pins: Pins): Pins {
+    // An approved call runs the tool that was shown, or fails.
+    if (pins.toolDigest !== undefined) return pins;
+    const { tool_name: toolName, session_id: sessionId } = row;
+    const { needed, ...now } = this.#dependencies.approvals.check(tenant, toolName, {
+      ...pins,
+      ...(sessionId === null ? {} : { sessionId }),
+    });
+    if (needed === undefined) return now;
+    const message = `The tool ${JSON.stringify(toolName)} changed while the call waited, and the call needs an approval now. It was not run. Repeat it to request the approval`;
+    throw unavailable("tool_changed", message, { details: { toolName } });
+  }
+
+  /**
+   * Runs a call with the part of its context that lets the server follow it.
+   * @param pins undefined for a tool that is none of the tenant's
+   */
   async #observe(
     row: CallRow,
     { tenant, keyId, signal }: CallCaller,
-    pins: Pins,
+    pins: Pins | undefined,
     run: (added: CallContext) => Promise<ToolResult>,
     onLog?: ((entry: LogEntry) => void) | undefined,
   ): Promise<ToolResult> {
     const nested = this.nestedCallsOf(tenant, keyId);
     const live = this.live.begin(tenant.id, row.id);
     let slot: ClusterSlot | undefined;
+    let hasBegun = false;
     try {
       const callerQuotas = await this.#dependencies.callerLimits.quotasOf(keyId);
       slot = await this.#dependencies.slots.acquire(tenant, row.id, signal, keyId);
+      const { toolVersion, toolDigest }: Pins = pins === undefined ? {} : this.#checkAgain(row, tenant, pins);
       this.starting.started(row.id);
+      hasBegun = true;
       return await run({
         ...this.recordings.contextOf(row, tenant),
-        ...(pins.toolVersion === undefined ? {} : { toolVersion: pins.toolVersion }),
-        ...(pins.toolDigest === undefined ? {} : { toolDigest: pins.toolDigest }),
+        ...(toolVersion === undefined ? {} : { toolVersion }),
+        ...(toolDigest === undefined ? {} : { toolDigest }),
         ...callerQuotas,
         nestedCalls: nested.observer,
         onLog: (entry) => {
@@ -198,8 +225,8 @@ export class JournaledCallRunner {
         },
       });
     } catch (thrown) {
-      // It has no slot. What runs a call does not reject.
-      if (slot !== undefined || !(thrown instanceof ToolError)) throw thrown;
+      // It has no slot, or may not run. What runs a call does not reject.
+      if (hasBegun || !(thrown instanceof ToolError)) throw thrown;
       return toFailedResult(row, thrown, this.#dependencies.onError);
     } finally {
       slot?.release();
