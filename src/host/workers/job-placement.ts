@@ -145,8 +145,9 @@ export class JobPlacement implements Disposable {
     const isNested = usesParentSlot && isAlone;
     if ((isCrowded || wouldDisplaceShort) && !isKeptFree) {
       const further = isShutOut ? MAX_FURTHER : 0;
-      const mayGrow = this.#manager.mayGrow(job.owner, { isWaitedFor, isNested, further });
-      if (mayGrow) best = this.#takeNew(job, { isNested, isShutOut }) ?? best;
+      const isWaiting = best === undefined;
+      const mayGrow = this.#manager.mayGrow(job.owner, { isWaitedFor, isNested, isWaiting, further });
+      if (mayGrow) best = this.#takeNew(job, { isNested, isShutOut, isWaiting }) ?? best;
     }
     if (pace === "short" && best !== undefined) {
       best.lastShortAt = performance.now();
@@ -281,7 +282,7 @@ export class JobPlacement implements Disposable {
 
   #takeNew(
     { owner, kind, dataBytes, interpreter }: Job,
-    urgency: Pick<ProcessNeed, "isNested" | "isShutOut"> = {},
+    urgency: Pick<ProcessNeed, "isNested" | "isShutOut" | "isWaiting"> = {},
   ): WorkerProcess | undefined {
     const worker = this.#manager.takeNew(owner, { kind, dataBytes, interpreter, ...urgency });
     const window = this.#manager.priorities.isThrottled(owner) ? PAST_SHARE_WINDOW : FIRST_WINDOW;

@@ -2,6 +2,25 @@
 import type { WorkerProcess } from "./worker-process.ts";
 
 const MiB = 1024 * 1024;
+/**
+ * Time in ms after which a process counts as unused, so that it ends for a call of an owner that has processes too. Two owners whose calls take
+ * turns at the limit would otherwise end each other's processes for every call.
+ */
+const UNUSED_AFTER_MS = 1_000;
+
+/** Why an owner needs a slot; see `ProcessRoom.makeSlotFor`. */
+export interface SlotNeed {
+  /**
+   * Whether a call of the owner waits for another one, which needs the slot.
+   * @default false
+   */
+  readonly isNested?: boolean | undefined;
+  /**
+   * Whether the call can run in none of the owner's processes.
+   * @default false
+   */
+  readonly isWaiting?: boolean | undefined;
+}
 
 export interface RoomLimits {
   /** Most processes, warm ones included. */
@@ -70,14 +89,17 @@ export class ProcessRoom {
   }
 
   /**
-   * Frees a process slot. Returns whether there is one. An owner that has a process evicts no other owner's last one.
-   * @param isNested a call of the owner waits for another one, which needs the slot: any idle process is evicted
+   * Frees a process slot. Returns whether there is one. An owner that has a process evicts another owner's last one only for a call that waits,
+   * and only an unused one without sessions. For a nested call, any idle process is evicted.
    */
-  makeSlotFor(owner: string, isNested = false): boolean {
+  makeSlotFor(owner: string, { isNested = false, isWaiting = false }: SlotNeed = {}): boolean {
     if (this.#workers.size < this.#limits.max) return true;
     const owned = this.countOf(owner);
-    const isDispensable = ({ owner: other }: WorkerProcess): boolean =>
-      isNested || owned === 0 || other === owner || this.countOf(other) > owned + 1;
+    const unusedSince = performance.now() - UNUSED_AFTER_MS;
+    const isDispensable = (worker: WorkerProcess): boolean => {
+      if (isNested || owned === 0 || worker.owner === owner || this.countOf(worker.owner) > owned + 1) return true;
+      return isWaiting && !worker.hasSessions && worker.lastUsed < unusedSince;
+    };
     const idle = [...this.#workers].filter((worker) => worker.load === 0 && isDispensable(worker));
     const [oldest] = idle.sort(byEvictionOrder);
     if (oldest === undefined) {

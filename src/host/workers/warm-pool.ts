@@ -35,6 +35,11 @@ export interface ProcessNeed {
    * @default false
    */
   readonly isShutOut?: boolean | undefined;
+  /**
+   * Whether the call can run in none of the owner's processes. It may end another owner's unused process.
+   * @default false
+   */
+  readonly isWaiting?: boolean | undefined;
 }
 
 /** Delay in ms before a warm process is replaced. A tenant's first call takes less, and a process that starts would compete with it. */

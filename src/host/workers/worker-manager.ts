@@ -30,6 +30,7 @@ export interface WorkerManagerListener extends CpuListener {
 export interface GrowthNeed {
   readonly isWaitedFor: boolean;
   readonly isNested: boolean;
+  readonly isWaiting: boolean;
   readonly further: number;
 }
 
@@ -164,11 +165,13 @@ export class WorkerManager implements Disposable {
     if (this.#hasOtherOwnersRunning(owner)) this.priorities.owners.recordContendedStart(owner);
     const idlePriority = this.priorities.owners.nicenessOf(owner) === LOWEST_PRIORITY;
     // An owner demoted for its past usage does not need a process that is ready at once. The next owner does.
-    const { isNested, isShutOut = false, ...start } = need;
+    const { isNested, isShutOut = false, isWaiting, ...start } = need;
     const mayUseWarm = !idlePriority || isShutOut || this.priorities.owners.isNew(owner);
     const warmProcess = mayUseWarm ? this.#warm.best(need) : undefined;
     const mayStart =
-      warmProcess === undefined && this.#mayStart(idlePriority) && this.#room.makeSlotFor(owner, isNested);
+      warmProcess === undefined &&
+      this.#mayStart(idlePriority) &&
+      this.#room.makeSlotFor(owner, { isNested, isWaiting });
     const worker = warmProcess ?? (mayStart ? this.#spawn({ idlePriority, ...start }) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
@@ -212,9 +215,10 @@ export class WorkerManager implements Disposable {
    * @param need.isWaitedFor whether a call of the owner could not run otherwise, or another one waits for it and so computes nothing
    * @param need.isNested whether that call may keep its process until the new one has ended, because each runs alone in its process: processes
    *   in which all calls wait like that do not count, and the reserve is open to it
+   * @param need.isWaiting whether the call can run in none of the owner's processes
    * @param need.further processes that the owner may have beyond its limit for this call
    */
-  mayGrow(owner: string, { isWaitedFor, isNested, further }: GrowthNeed): boolean {
+  mayGrow(owner: string, { isWaitedFor, isNested, isWaiting, further }: GrowthNeed): boolean {
     const owned = this.#room.countOf(owner);
     if (owned === 0) return true;
     if (isNested) return this.#countComputing(owner) < this.#options.maxPerOwner;
@@ -222,8 +226,8 @@ export class WorkerManager implements Disposable {
     const { max } = this.#options;
     const maxOwned = this.#options.maxPerOwner + further;
     if (owned > maxOwned || this.usableBy(owner).length >= maxOwned) return false;
-    // Idle processes take nothing from the reserve: they are evicted for an owner without a process.
-    const taken = further > 0 ? this.#room.countInUse() : this.#workers.size - this.#room.countOf(undefined);
+    // Idle processes take nothing from the reserve: they are evicted for an owner without a process, and for a call that waits.
+    const taken = isWaiting ? this.#room.countInUse() : this.#workers.size - this.#room.countOf(undefined);
     return taken < Math.max(2, Math.ceil(max * 0.75));
   }
 
@@ -321,6 +325,8 @@ export class WorkerManager implements Disposable {
         worker.owner === undefined && worker.isPythonReady && worker.interpreter !== this.#sources.python;
       if (!worker.isDead && (isOld || isSurplus || isReplaced)) worker.kill();
     }
+    // Nothing else reports that a process has become unused, or that an owner is no longer past its share of the CPU time.
+    this.#listener.onRoom();
   }
 
   /**
