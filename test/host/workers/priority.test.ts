@@ -51,6 +51,17 @@ describe("Priorities", () => {
     expect(priorities.nicenessOf("loops")).toBe(0);
   });
 
+  test.for([false, true])(
+    "forgets that of an owner whose calls only wait (further ones are queued: %s)",
+    (isBacklogged) => {
+      const priorities = settle({ loops: use(CORES, CORES) });
+      const usages = new Map([["loops", use(0)]]);
+      for (let turns = 0; turns < 60; turns += 1)
+        priorities.update({ usages, hostCpuMs: 0, elapsedMs: 100, ownerStateOf: () => ({ weight: 1, isBacklogged }) });
+      expect([priorities.nicenessOf("loops"), priorities.isPastShare("loops")]).toEqual([0, false]);
+    },
+  );
+
   test("prefers owners with a successful call, until one of their processes fails", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     onTestFinished(() => {

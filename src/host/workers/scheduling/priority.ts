@@ -243,6 +243,8 @@ export class Priorities {
   #isBatch(owner: string, { used, isBacklogged }: Share): boolean {
     const { cores = 0, longCallCores = 0 } = this.#rates.get(owner) ?? {};
     if (this.isOnProbation(owner)) return true;
+    // Its calls wait, for an answer or a timer. At the lowest priority, they may also wait for a core.
+    if (cores < NEGLIGIBLE_CORES && this.#niceness.get(owner) !== LOWEST_PRIORITY) return false;
     return longCallCores > cores / 2 || (isBacklogged && (used >= 1 || this.nicenessOf(owner) > 0));
   }
 
