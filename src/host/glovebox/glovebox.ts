@@ -196,7 +196,7 @@ export class Glovebox implements AsyncDisposable {
     this.#builder = new ToolBuilder({
       ...dependencies,
       tenants: dependencies.router.tenants,
-      ownerOf: (tenantId) => this.#environments.ownerOf(tenantId),
+      ownerOf: (tenantId) => this.#extractionOwnerOf(tenantId),
       featuresOf: (granted) => this.#environments.featuresOf(granted, "javascript"),
       checkFeatures: (features) => this.#environments.checkFeatures(features),
       throwIfClosed: () => this.#throwIfClosed(),
@@ -246,6 +246,13 @@ export class Glovebox implements AsyncDisposable {
       ownerOf: (tenantId) => this.#environments.ownerOf(tenantId),
       isOwnGlobal: (tool) => this.#registrar.isOwnGlobal(tool),
     });
+  }
+
+  /** The single tenant keeps the process that extracted a definition: its first call then starts none. */
+  #extractionOwnerOf(owner: string | undefined): string | undefined {
+    const { tenancy } = this.router;
+    const tenantId = tenancy.mode === "single" ? tenancy.tenantOf(undefined) : owner;
+    return tenantId === undefined ? undefined : this.#environments.ownerOf(tenantId);
   }
 
   /** Process ids of the worker processes, for monitoring. */

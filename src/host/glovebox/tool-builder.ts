@@ -69,8 +69,8 @@ export interface ToolBuilderDependencies {
   readonly extractor: DefinitionExtractor;
   readonly python: PythonHost;
   readonly tenants: TenantPolicies;
-  /** Returns the owner of the worker process that extracts the definition of a tenant's tool. */
-  readonly ownerOf: (tenantId: string) => string;
+  /** Returns who keeps the worker process that extracts a definition; undefined for a tool of several tenants. */
+  readonly ownerOf: (tenantId: string | undefined) => string | undefined;
   /** Returns the engine features of a JavaScript tool, given those granted to it by name. */
   readonly featuresOf: (granted: readonly EngineFeature[]) => readonly EngineFeature[];
   /** Throws if the operating system does not limit the memory of one of these features. */
@@ -105,9 +105,9 @@ export class ToolBuilder {
     return tenantId === undefined ? tenants.default : await tenants.whenKnown(tenantId);
   }
 
-  /** Returns how the definition is extracted. The process for a global tool belongs to no tenant, and ends afterwards. */
+  /** Returns how the definition is extracted. The process for a tool of several tenants belongs to none of them, and ends afterwards. */
   #extractionOptionsOf({ tenantId, policy, features }: BuildWithPolicy, isFirstParty: boolean): ExtractionOptions {
-    const owner = tenantId === undefined ? undefined : this.#dependencies.ownerOf(tenantId);
+    const owner = this.#dependencies.ownerOf(tenantId);
     const { limits, weight, coarseTime } = policy;
     // First-party tools are known to terminate, however busy the machine is, so they get the longest timeouts.
     const own = isFirstParty ? { ...limits, timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max } : limits;

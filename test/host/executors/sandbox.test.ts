@@ -356,9 +356,22 @@ describe("sandbox executor: placement", () => {
     expect(pids.size).toBe(3);
   });
 
-  test("a process that only extracted a global tool's definition is not kept", async () => {
-    await using fresh = await makeGlovebox({ cache: false, workers: { max: 8 } });
-    for (const n of [1, 2, 3]) await fresh.addTool({ name: `t${n}`, source: `export default () => ${n}` });
+  test("a process that only extracted a global tool's definition is not kept, because several tenants use the tool", async () => {
+    await using fresh = await makeGlovebox({ cache: false, tenancy: "multi", workers: { max: 8 } });
+    for (const n of [1, 2, 3])
+      await fresh.addTool({ name: `t${n}`, source: `export default () => ${n}` }, { scope: "global" });
     expect(fresh.workerPids).toEqual([]);
+  });
+
+  test("the process that extracted a definition runs the first call of a single tenant", async () => {
+    await using fresh = await makeGlovebox({ cache: false, workers: { max: 8 } });
+    await fresh.addTool({ name: "t1", source: "export default () => 1" });
+    const kept = fresh.workerPids;
+    expect(kept).toHaveLength(1);
+    expect(outputOf(await fresh.execute({ id: "c", toolName: "t1" }))).toBe(1);
+    expect(fresh.workerPids).toEqual(kept);
+    // Each definition is extracted in an unused process. Only the first one is kept.
+    for (const n of [2, 3]) await fresh.addTool({ name: `t${n}`, source: `export default () => ${n}` });
+    expect(fresh.workerPids).toEqual(kept);
   });
 });
