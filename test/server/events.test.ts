@@ -81,6 +81,14 @@ describe("cron patterns", () => {
   });
 });
 
+test("the missed runs of a pattern for every second are the latest ones, also after a year", () => {
+  const now = at("2026-06-01T00:00:00.500Z");
+  const times = { cron: "* * * * * *", timeZone: "Europe/Berlin" };
+  const runs = runsUntil(times, now - 365 * 24 * HOUR_MS, now);
+  expect([runs.length, runs[0], runs.at(-1)]).toEqual([100, now - 500 - 99_000, now - 500]);
+  expect(runsUntil(times, now - 365 * 24 * HOUR_MS, now, 1)).toEqual([now - 500]);
+});
+
 describe.for(STORES)("with %s", (kind) => {
   let store: TestStore;
   let server: Server;
@@ -353,6 +361,60 @@ describe.for(STORES)("with %s", (kind) => {
     await scheduler.runDue();
     expect(await db.selectFrom("calls").select("id").execute()).toHaveLength(2);
     await own[Symbol.asyncDispose]();
+  });
+
+  test("schedules that fail delay no other one, and are tried again", async () => {
+    const own = await stores.create(kind);
+    const { dataDir, database: url } = own.options;
+    await using database = await openDatabase({ dataDir, url, onError() {} });
+    const { db } = database;
+    await insertTenant(db, { id: "acme", name: "acme", policy: TenantPolicySchema.parse({}) });
+    const now = at("2026-01-01T10:00:00Z");
+    const rowOf = (id: string, input: string, dueAt: number): SchedulesTable => ({
+      ...{ id, tenant_id: "acme", name: id, tool_name: "t", alias: "live", input, cron: "0 * * * *", time_zone: "UTC" },
+      ...{ overlap: "queue", catch_up: "latest", state: "active", created_by: "key", next_at: dueAt, last_at: null },
+      ...{ last_call_id: null, skipped: 0, created_at: 1, updated_at: 1 },
+    });
+    const broken = Array.from({ length: 200 }, (_, index) => rowOf(`schedule_${index}`, "{", now - HOUR_MS));
+    await db
+      .insertInto("schedules")
+      .values([...broken, rowOf("schedule_good", "{}", now)])
+      .execute();
+    let failures = 0;
+    const scheduler = new Scheduler({
+      db,
+      calls: { toQueuedRow: (request, caller) => toRow(request.idempotencyKey, caller.keyId), notify() {} },
+      onError() {
+        failures += 1;
+        if (failures > 1_000) throw new Error("The scheduler does not end");
+      },
+      now: () => now,
+    });
+    await scheduler.runDue();
+    const calls = await db.selectFrom("calls").select("key_id").execute();
+    expect([failures, calls]).toEqual([200, [{ key_id: "schedule_good" }]]);
+    await db.updateTable("schedules").set({ input: "{}" }).execute();
+    await scheduler.runDue();
+    expect(await db.selectFrom("calls").select("id").execute()).toHaveLength(201);
+    await own[Symbol.asyncDispose]();
+  });
+
+  test("a list leaves large inputs of schedules out, and a single schedule has its input", async () => {
+    const input = { text: "x".repeat(20_000) };
+    await deploy("sized", "export default () => 1");
+    const plan = { tool: "sized", cron: "0 0 1 1 *" };
+    const large = await api("POST", `${tenant}/schedules`, { ...plan, name: "large", input });
+    const small = await api("POST", `${tenant}/schedules`, { ...plan, name: "small", input: { a: 1 } });
+    const listed = (await items("/schedules")).filter(({ tool }) => tool === "sized");
+    expect(listed).toMatchObject([
+      { name: "large", input: null, omitted: true },
+      { name: "small", input: { a: 1 }, omitted: false },
+    ]);
+    const path = `${tenant}/schedules/${large.body.id}`;
+    expect((await api("PATCH", path, { state: "paused" })).body).toMatchObject({ input, omitted: false });
+    expect((await api("GET", path)).body).toMatchObject({ state: "paused", input, omitted: false });
+    for (const { body } of [large, small])
+      expect((await api("DELETE", `${tenant}/schedules/${body.id}`)).status).toBe(200);
   });
 
   describe("a trigger", () => {

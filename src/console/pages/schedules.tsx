@@ -160,9 +160,10 @@ function ScheduleForm({ tenantId, schedule, onDone }: ScheduleFormProps): JSX.El
   const [alias, setAlias] = useState(schedule?.alias ?? "live");
   const [overlap, setOverlap] = useState<Schedule["overlap"]>(schedule?.overlap ?? "skip");
   const [catchUp, setCatchUp] = useState<Schedule["catchUp"]>(schedule?.catchUp ?? "latest");
+  const isOmitted = schedule?.omitted === true;
   const tenant = client.tenant(tenantId);
   const save = async (): Promise<void> => {
-    const changes = { cron, timeZone, input, alias, overlap, catchUp };
+    const changes = { cron, timeZone, alias, overlap, catchUp, ...(isOmitted ? {} : { input }) };
     if (schedule === undefined) await tenant.createSchedule({ name, tool, ...changes });
     else await tenant.updateSchedule(schedule.id, changes);
     onDone();
@@ -197,7 +198,11 @@ function ScheduleForm({ tenantId, schedule, onDone }: ScheduleFormProps): JSX.El
         options={Object.entries(CATCH_UPS)}
         onInput={(next) => setCatchUp(next as Schedule["catchUp"])}
       />
-      <JsonField label="Input as JSON" value={input} onChange={setInput} />
+      {isOmitted ? (
+        <p class="faint">The input is too large to be edited here, and stays as it is.</p>
+      ) : (
+        <JsonField label="Input as JSON" value={input} onChange={setInput} />
+      )}
       <Button kind="primary" type="submit" disabled={name === "" || tool === "" || alias === ""} onClick={save}>
         {schedule === undefined ? "Create" : "Save"}
       </Button>

@@ -1,4 +1,5 @@
 // Stores schedules: when a tool is called, in which time zone, and what happens to runs that overlap or were missed.
+import { sql } from "kysely";
 import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import type { SchedulesTable } from "../database/schema.ts";
@@ -10,6 +11,8 @@ export interface ScheduleRecord {
   readonly tool: string;
   readonly alias: string;
   readonly input: unknown;
+  /** Whether a list leaves the input out, because it is large. */
+  readonly omitted: boolean;
   readonly cron: string;
   readonly timeZone: string;
   readonly overlap: SchedulesTable["overlap"];
@@ -24,16 +27,41 @@ export interface ScheduleRecord {
   readonly updatedAt: number;
 }
 
-export const toSchedule = (row: SchedulesTable): ScheduleRecord => ({
-  ...{ id: row.id, name: row.name, tool: row.tool_name, alias: row.alias, input: JSON.parse(row.input) },
+/** Longest input in bytes that a list has. A tenant can have a thousand schedules with inputs of several MiB. */
+const LISTED_BYTES = 16_384;
+
+/** The columns of a schedule without its input, which can be large. */
+const WITHOUT_INPUT = [
+  ...(["id", "tenant_id", "name", "tool_name", "alias", "cron", "time_zone", "overlap", "catch_up", "state"] as const),
+  ...(["created_by", "next_at", "last_at", "last_call_id", "skipped", "created_at", "updated_at"] as const),
+] as const;
+
+/** A schedule whose next run is due, without its input. */
+export type DueSchedule = Omit<SchedulesTable, "input">;
+
+export const toSchedule = (row: DueSchedule & { readonly input: string | null }): ScheduleRecord => ({
+  ...{ id: row.id, name: row.name, tool: row.tool_name, alias: row.alias },
+  ...{ input: row.input === null ? null : JSON.parse(row.input), omitted: row.input === null },
   ...{ cron: row.cron, timeZone: row.time_zone, overlap: row.overlap, catchUp: row.catch_up, state: row.state },
   ...{ nextAt: row.next_at, lastAt: row.last_at, lastCallId: row.last_call_id, skipped: row.skipped },
   ...{ createdBy: row.created_by, createdAt: row.created_at, updatedAt: row.updated_at },
 });
 
+/** Lists the schedules of a tenant by name, without large inputs. */
 export async function listSchedules(db: Db, tenantId: string): Promise<readonly ScheduleRecord[]> {
-  const rows = await db.selectFrom("schedules").selectAll().where("tenant_id", "=", tenantId).orderBy("name").execute();
+  const rows = await db
+    .selectFrom("schedules")
+    .select(WITHOUT_INPUT)
+    .select(sql<string | null>`case when octet_length(input) <= ${sql.lit(LISTED_BYTES)} then input end`.as("input"))
+    .where("tenant_id", "=", tenantId)
+    .orderBy("name")
+    .execute();
   return rows.map(toSchedule);
+}
+
+export async function countSchedules(db: Db, tenantId: string): Promise<number> {
+  const query = db.selectFrom("schedules").select(({ fn }) => fn.countAll().as("count"));
+  return Number((await query.where("tenant_id", "=", tenantId).executeTakeFirstOrThrow()).count);
 }
 
 export async function findSchedule(db: Db, tenantId: string, id: string): Promise<SchedulesTable | undefined> {
@@ -86,22 +114,27 @@ export async function deleteSchedule(db: Db, tenantId: string, id: string): Prom
   return numDeletedRows > 0n;
 }
 
-/** Returns schedules whose next run is due, the earliest first. */
-export async function findDueSchedules(db: Db, now: number, limit: number): Promise<readonly SchedulesTable[]> {
-  return await db
+/** Returns schedules whose next run is due, the earliest first. @param except ids of schedules that are left out */
+export async function findDueSchedules(
+  db: Db,
+  now: number,
+  { limit, except }: { readonly limit: number; readonly except: readonly string[] },
+): Promise<readonly DueSchedule[]> {
+  let query = db
     .selectFrom("schedules")
-    .selectAll()
+    .select(WITHOUT_INPUT)
     .where("state", "=", "active")
     .where("next_at", "<=", now)
     .orderBy("next_at")
-    .limit(limit)
-    .execute();
+    .limit(limit);
+  if (except.length > 0) query = query.where("id", "not in", except);
+  return await query.execute();
 }
 
 /** Moves a schedule on from a run that is due. Returns false if another server has done so. */
 export async function advanceSchedule(
   db: Db,
-  { id, next_at: dueAt }: SchedulesTable,
+  { id, next_at: dueAt }: DueSchedule,
   changes: Pick<SchedulesTable, "next_at" | "last_at" | "last_call_id" | "skipped">,
 ): Promise<boolean> {
   const { numUpdatedRows } = await db

@@ -39,13 +39,18 @@ export function findCronError({ cron, timeZone }: CronTimes): string | undefined
 export const nextRunAfter = (times: CronTimes, after: number): number | null =>
   open(times).nextRun(new Date(after))?.getTime() ?? null;
 
-/** Returns the runs from the one that is due until now: the latest ones if there are more than {@link MAX_MISSED}. */
-export function runsUntil(times: CronTimes, dueAt: number, now: number): readonly number[] {
-  const job = open(times);
-  const runs = [dueAt];
-  for (let next = job.nextRun(new Date(dueAt)); next !== null && next.getTime() <= now; next = job.nextRun(next)) {
-    runs.push(next.getTime());
-    if (runs.length > MAX_MISSED) runs.shift();
-  }
-  return runs;
+/** Patterns have whole seconds. */
+const SECOND_MS = 1_000;
+
+/**
+ * Returns the runs from the one that is due until now: the latest ones if there are more than `most`. Counts back from now: a pattern for every
+ * second has millions of runs in the time for which a server was stopped.
+ */
+export function runsUntil(times: CronTimes, dueAt: number, now: number, most: number = MAX_MISSED): readonly number[] {
+  const after = open(times)
+    .previousRuns(most + 1, new Date(now + SECOND_MS))
+    .map((run) => run.getTime())
+    .filter((run) => run > dueAt && run <= now)
+    .toReversed();
+  return [dueAt, ...after].slice(-most);
 }

@@ -4,17 +4,18 @@ import { ToolError } from "../../host/index.ts";
 import { ownKeyOf } from "../calls/call-request.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { Db } from "../database/open-database.ts";
-import type { SchedulesTable } from "../database/schema.ts";
 import { countQueued } from "../records/call-claims.ts";
 import { type CallRow, findCall, insertOnce } from "../records/calls.ts";
-import { advanceSchedule, findDueSchedules } from "../records/schedules.ts";
+import { advanceSchedule, type DueSchedule, findDueSchedules, findSchedule } from "../records/schedules.ts";
 import { checkStoredBytes } from "../records/stored-bytes.ts";
 import { maxAsyncCallsOf } from "../records/tenant-policy.ts";
 import { findTenant, type TenantRecord } from "../records/tenants.ts";
-import { nextRunAfter, runsUntil } from "./cron.ts";
+import { MAX_MISSED, nextRunAfter, runsUntil } from "./cron.ts";
 
 const POLL_MS = 500;
 const BATCH = 100;
+/** Schedules that fail in one round, after which the next round begins. */
+const MAX_FAILED = 1_000;
 /** A run that is later than this in ms was missed: the server did not run. */
 const LATE_MS = 60_000;
 
@@ -27,9 +28,10 @@ export interface SchedulerDependencies {
 }
 
 /** Returns the times at which calls run now, by what the schedule says about missed runs. */
-function dueRuns(row: SchedulesTable, dueAt: number, now: number): readonly number[] {
-  const runs = runsUntil({ cron: row.cron, timeZone: row.time_zone }, dueAt, now);
-  if (row.catch_up === "all") return runs;
+function dueRuns(row: DueSchedule, dueAt: number, now: number): readonly number[] {
+  const isAll = row.catch_up === "all";
+  const runs = runsUntil({ cron: row.cron, timeZone: row.time_zone }, dueAt, now, isAll ? MAX_MISSED : 1);
+  if (isAll) return runs;
   const latest = runs.at(-1) as number;
   const isMissed = now - latest > LATE_MS;
   return isMissed && row.catch_up === "none" ? [] : [latest];
@@ -56,12 +58,13 @@ export class Scheduler implements AsyncDisposable {
     }, POLL_MS);
   }
 
-  /** Starts all runs that are due. */
+  /** Starts all runs that are due. A schedule that fails stays due, is tried again in the next round, and delays no other one. */
   async runDue(): Promise<void> {
+    const failed: string[] = [];
     for (;;) {
-      const due = await findDueSchedules(this.#dependencies.db, this.#now(), BATCH);
-      for (const row of due) await this.#runOne(row);
-      if (due.length < BATCH) return;
+      const due = await findDueSchedules(this.#dependencies.db, this.#now(), { limit: BATCH, except: failed });
+      for (const row of due) if (!(await this.#runOne(row))) failed.push(row.id);
+      if (due.length < BATCH || failed.length > MAX_FAILED) return;
     }
   }
 
@@ -70,22 +73,26 @@ export class Scheduler implements AsyncDisposable {
     await this.#running;
   }
 
-  async #runOne(row: SchedulesTable): Promise<void> {
+  /** Returns false if the schedule may still be due. */
+  async #runOne(row: DueSchedule): Promise<boolean> {
     const { db, calls, onError } = this.#dependencies;
-    const tenant = await findTenant(db, row.tenant_id);
-    if (tenant === undefined) return;
     try {
+      const tenant = await findTenant(db, row.tenant_id);
+      if (tenant === undefined) return false;
       const added = await db
         .transaction()
         .execute(async (transaction) => await this.#advance(transaction, row, tenant));
       if (added.length > 0) calls.notify(added);
+      return true;
     } catch (thrown) {
-      if (!(thrown instanceof LostRace)) onError(thrown);
+      if (thrown instanceof LostRace) return true;
+      onError(thrown);
+      return false;
     }
   }
 
   /** Returns the ids of the calls that were added. */
-  async #advance(db: Db, row: SchedulesTable, tenant: TenantRecord): Promise<readonly string[]> {
+  async #advance(db: Db, row: DueSchedule, tenant: TenantRecord): Promise<readonly string[]> {
     const now = this.#now();
     const dueAt = row.next_at as number;
     const isBusy = row.overlap === "skip" && (await this.#isRunning(db, row));
@@ -95,10 +102,14 @@ export class Scheduler implements AsyncDisposable {
     const started = isBusy ? [] : runs;
     const added: string[] = [];
     let skipped = isBusy ? runs.length : 0;
+    // Only now, because inputs can be large.
+    const found = started.length === 0 ? undefined : await findSchedule(db, row.tenant_id, row.id);
+    if (started.length > 0 && found === undefined) throw new LostRace();
+    const input: unknown = found === undefined ? undefined : JSON.parse(found.input);
     for (const at of started) {
       const call = this.#dependencies.calls.toQueuedRow(
         {
-          ...{ toolName: row.tool_name, alias: row.alias, input: JSON.parse(row.input) },
+          ...{ toolName: row.tool_name, alias: row.alias, input },
           // A second server that sees the same run adds no second call.
           idempotencyKey: ownKeyOf(row.id, at),
         },
@@ -119,7 +130,7 @@ export class Scheduler implements AsyncDisposable {
     return added;
   }
 
-  async #isRunning(db: Db, { tenant_id, last_call_id }: SchedulesTable): Promise<boolean> {
+  async #isRunning(db: Db, { tenant_id, last_call_id }: DueSchedule): Promise<boolean> {
     if (last_call_id === null) return false;
     const call = await findCall(db, tenant_id, last_call_id);
     return call !== undefined && call.ended_at === null;

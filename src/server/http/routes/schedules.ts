@@ -4,6 +4,7 @@ import type { SchedulesTable } from "../../database/schema.ts";
 import { createId } from "../../ids.ts";
 import { appendAudit } from "../../records/audit.ts";
 import {
+  countSchedules,
   deleteSchedule,
   findSchedule,
   insertSchedule,
@@ -52,6 +53,7 @@ const ScheduleChangesSchema = z.strictObject(changeable).partial().openapi("Sche
 export const ScheduleSchema = z
   .strictObject({
     ...{ id: z.string(), name: z.string(), tool: z.string(), ...changeable, alias: z.string() },
+    omitted: z.boolean().describe("Whether a list leaves the input out, because it is large. Then it is null"),
     nextAt: TimeSchema.nullable(),
     lastAt: TimeSchema.nullable(),
     lastCallId: z.string().nullable(),
@@ -76,6 +78,8 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
     "GET /v1/tenants/{tenant}/schedules",
     {
       summary: "Lists the schedules of a tenant",
+      description:
+        "Inputs of more than 16 KiB are left out (`omitted`). A single schedule is shown with its whole input.",
       params: TenantParamsSchema,
       responses: { 200: json(pageOf(ScheduleSchema), "The schedules") },
     },
@@ -107,8 +111,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
       };
       const created = await changeExclusively(database, async (transaction) => {
         await checkToolExists(transaction, tenantId, body.tool);
-        const others = await listSchedules(transaction, tenantId);
-        if (others.length >= MAX_SCHEDULES)
+        if ((await countSchedules(transaction, tenantId)) >= MAX_SCHEDULES)
           throw new RequestError("INVALID", `A tenant can have at most ${MAX_SCHEDULES} schedules`);
         const schedule = await insertSchedule(transaction, row);
         const { name, tool, cron, timeZone } = schedule;
