@@ -279,7 +279,7 @@ export class SandboxRun implements CallListener, ChainedRun {
   }
 
   onLog(level: LogLevel, time: number, text: string, place?: string): void {
-    // An executor does not report that the tool has begun.
+    // A process reports up to 10 ms later that the tool has begun.
     this.#call.observer?.timeline?.started();
     if (this.#run?.isRepeating === true) return;
     const { stackMapper } = this.#tool;
