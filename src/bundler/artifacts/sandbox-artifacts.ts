@@ -119,6 +119,7 @@ const SHIMS: ReadonlyMap<string, string> = new Map([
 
 /** Shims for modules inside a package, selected by the end of the importer's path. */
 const INNER_SHIMS: readonly (readonly [importer: RegExp, path: RegExp, file: string])[] = [
+  [/whatwg-url[\\/]lib[\\/]URL\.js$/, /^\.\/URL-impl\.js$/, "url-impl.ts"],
   [/whatwg-url[\\/]lib[\\/]URL(?:SearchParams)?-impl\.js$/, /^\.\/url(?:-state-machine|encoded)$/, "url-later.ts"],
 ];
 

@@ -38,6 +38,12 @@ export function createCapabilityError(code: string, message: string, capability?
   return error;
 }
 
+/** Gives an error the `code` that Node gives it. */
+export function withCode<Made extends Error>(error: Made, code: string): Made {
+  defineValue(error, "code", code);
+  return error;
+}
+
 /** Truncates text to `maxLength` UTF-16 code units and replaces lone surrogates. */
 export function truncateText(text: string, maxLength: number): string {
   if (text.length <= maxLength) return StringPrototypeToWellFormed(text);

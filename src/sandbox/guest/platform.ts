@@ -4,7 +4,14 @@ import type { PlatformModuleName } from "../protocol/platform-modules.ts";
 import { fromTextWithBytes, markBytesOf } from "./bytes-text.ts";
 import { callSerial } from "./call-state.ts";
 import { now, timeOrigin } from "./coarse-time.ts";
-import { createCapabilityError, describeValue, notGranted, toGuestError, truncateText } from "./error-text.ts";
+import {
+  createCapabilityError,
+  describeValue,
+  notGranted,
+  toGuestError,
+  truncateText,
+  withCode,
+} from "./error-text.ts";
 import { openFetchChannel } from "./fetch-channel.ts";
 import { ask, listenForAnswers, post, postWithBytes } from "./host.ts";
 import { serialize, sizeOf } from "./json-output.ts";
@@ -119,7 +126,7 @@ const makePreludeModules = (): PreludeModules => ({
   "prelude:call-state": { callSerial },
   "prelude:module-loader": { createDomException, useBuiltin, usePlatformModule },
   "prelude:coarse-time": { now, timeOrigin },
-  "prelude:error-text": { truncateText, describeValue, createCapabilityError, notGranted, toGuestError },
+  "prelude:error-text": { truncateText, describeValue, createCapabilityError, notGranted, toGuestError, withCode },
   "prelude:fetch-channel": { openFetchChannel },
   "prelude:host": { ask, listenForAnswers, post, postWithBytes },
   "prelude:json-output": { serialize, sizeOf },

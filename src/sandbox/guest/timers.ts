@@ -2,7 +2,7 @@
 // except in sessions.
 import { allowance, callState } from "./call-state.ts";
 import { now } from "./coarse-time.ts";
-import { describeValue } from "./error-text.ts";
+import { describeValue, withCode } from "./error-text.ts";
 import { post } from "./host.ts";
 import {
   append,
@@ -23,7 +23,6 @@ import {
   PromisePrototypeThen,
   RangeErrorConstructor,
   ReflectApply,
-  ReflectDefineProperty,
   secure,
   TypeErrorConstructor,
 } from "./primordials.ts";
@@ -33,6 +32,8 @@ interface Timer {
   readonly run: (...args: unknown[]) => void;
   readonly args: unknown[];
   readonly delayMs: number;
+  /** What the timer function returned: `this` of the callback, as in Node, where callbacks call clearInterval(this). */
+  handle?: object;
   /** Undefined for a timer that fires once. */
   readonly intervalMs: number | undefined;
   /** It cannot be started again. */
@@ -77,20 +78,19 @@ const dueIn = (delayMs: number): number => now() + delayMs;
 
 function createTimer(run: unknown, delayMs: number, isRepeating: boolean, args: unknown[]): Timer {
   if (typeof run !== "function") {
-    const error = new TypeErrorConstructor(
-      `The "callback" argument must be of type function. Received ${describeValue(run)}`,
-    );
-    ReflectDefineProperty(error, "code", {
-      __proto__: null,
-      value: "ERR_INVALID_ARG_TYPE",
-      configurable: true,
-      enumerable: true,
-      writable: true,
-    } as PropertyDescriptor);
-    throw error;
+    const text = `The "callback" argument must be of type function. Received ${describeValue(run)}`;
+    throw withCode(new TypeErrorConstructor(text), "ERR_INVALID_ARG_TYPE");
   }
   const intervalMs = isRepeating ? delayMs : undefined;
-  return { run: keepContext(run as Timer["run"]), args, delayMs, intervalMs, isCleared: false, dueAt: 0 };
+  return {
+    run: keepContext(run as Timer["run"]),
+    args,
+    delayMs,
+
+    intervalMs,
+    isCleared: false,
+    dueAt: 0,
+  };
 }
 
 /** Starts a timer, or starts it again. Returns 0 if no call is running. */
@@ -153,6 +153,7 @@ class Timeout extends Immediate {
   constructor(name: string, timer: Timer) {
     super(schedule(name, timer));
     this.#timer = timer;
+    timer.handle = this;
   }
   /** Starts the timer again with its delay, unless it was cleared. */
   refresh(): this {
@@ -231,7 +232,7 @@ export function fireTimer(id: number): void {
     post("timer", id, intervalMs);
   }
   try {
-    ReflectApply(timer.run, globalThis, timer.args);
+    ReflectApply(timer.run, timer.handle ?? globalThis, timer.args);
   } catch (thrown) {
     reportException(thrown, "in a timer");
   }
@@ -268,8 +269,12 @@ function queueMicrotask(run: unknown): void {
 export const promisedTimers = {
   setTimeout: (run: unknown, delay?: unknown, ...args: unknown[]): Timeout =>
     new Timeout("setTimeout", createTimer(run, toDelay(delay), false, args)),
-  setImmediate: (run: unknown, ...args: unknown[]): Immediate =>
-    new Immediate(schedule("setImmediate", createTimer(run, 0, false, args))),
+  setImmediate: (run: unknown, ...args: unknown[]): Immediate => {
+    const timer = createTimer(run, 0, false, args);
+    const made = new Immediate(schedule("setImmediate", timer));
+    timer.handle = made;
+    return made;
+  },
 };
 
 export function installTimers(): void {

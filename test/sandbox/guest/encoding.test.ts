@@ -19,7 +19,8 @@ function decode({ label, chunks, fatal, ignoreBOM }: DecodeCase): unknown {
     );
     return { texts, encoding: decoder.encoding, fatal: decoder.fatal, ignoreBOM: decoder.ignoreBOM };
   } catch (error) {
-    return (error as Error).name;
+    const { name, code } = error as Error & { readonly code?: string };
+    return [name, code];
   }
 }
 

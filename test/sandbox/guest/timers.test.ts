@@ -133,6 +133,11 @@ describe("setTimeout() and related functions", () => {
       [1, 2, 3],
     ],
     [
+      "are `this` of their callbacks",
+      "let n = 0; const interval = setInterval(function () { see(this === interval); if ((n += 1) === 2) { clearInterval(this); setTimeout(() => done(seen), 20); } }, 1); const timer = setTimeout(function () { see(this === timer); }, 1); const immediate = setImmediate(function () { see(this === immediate); });",
+      [true, true, true, true],
+    ],
+    [
       "treat invalid delays as zero",
       "for (const delay of [undefined, null, NaN, -5, 'x', '2', {}, Infinity, 2 ** 31, 1n, Symbol()]) setTimeout(see, delay, String(delay)); setTimeout(() => done(seen.length), 50);",
       11,
@@ -147,7 +152,6 @@ describe("setTimeout() and related functions", () => {
       "queueMicrotask(() => { throw new Error('in a microtask') }); setTimeout(() => done('on'), 1);",
       "on",
     ],
-    ["call with the global object as this", "setTimeout(function () { done(this === globalThis) });", true],
   ])("%s", async ([, statements, seen]) => {
     expect(await ring(statements)).toEqual(seen);
   });

@@ -248,6 +248,14 @@ describe("URL", () => {
 
   test("cannot be called without new, and its errors name it", async () => {
     await expectLikeNode(() => {
+      const fields = (run: () => unknown): unknown => {
+        try {
+          return run();
+        } catch (error) {
+          const { name, code, input, base } = error as { readonly [field: string]: unknown };
+          return [name, code, input, base ?? "none"];
+        }
+      };
       const name = (run: () => unknown): string => {
         try {
           return typeof run();
@@ -259,6 +267,8 @@ describe("URL", () => {
         name(() => (URL as unknown as (url: string) => unknown)("http://x")),
         name(() => new (URL as unknown as new () => unknown)()),
         name(() => new URL("x")),
+        fields(() => new URL("x")),
+        fields(() => new URL("x", "y")),
         Object.prototype.toString.call(new URL("http://x")),
         typeof URL.canParse,
         URL.parse("x"),

@@ -88,29 +88,43 @@ const isBase64 = (encoding: unknown): boolean => {
   return name === "base64" || name === "base64url";
 };
 
+const CONVERTIBLE = "of type string or an instance of Buffer, ArrayBuffer, or Array or an Array-like Object";
+
+/** Gives an error of the package's `from()` the code that it has in Node. Errors of the value's own methods stay as they are. */
+function asNodeError(error: unknown, value: unknown): unknown {
+  if (error instanceof RangeError && error.message.endsWith("is outside of buffer bounds"))
+    return nodeError(RangeError, "ERR_BUFFER_OUT_OF_BOUNDS", error.message);
+  if (error instanceof TypeError && error.message.startsWith("The first argument must be"))
+    return invalidArgument("first argument", CONVERTIBLE, value);
+  return error;
+}
+
+const isArrayBuffer = (value: unknown): boolean =>
+  value instanceof ArrayBuffer || Object.prototype.toString.call(value) === "[object SharedArrayBuffer]";
+
 const replacements = {
   from(value: unknown, encoding?: unknown, length?: unknown): Buffer {
     if (typeof value === "string") {
-      if (encoding === undefined || encoding === null || encodingName(encoding) === "utf8") {
-        return asBuffer(new TextEncoder().encode(value));
-      }
-      const bytes = readEncoded(value, encoding);
-      if (bytes !== undefined) return asBuffer(bytes);
+      const name = typeof encoding === "string" ? encodingName(encoding) : "utf8";
+      if (name === undefined) throw unknownEncoding(encoding);
+      if (name === "utf8") return asBuffer(new TextEncoder().encode(value));
+      const bytes = readEncoded(value, name);
+      return bytes === undefined ? packageFrom(value, name) : asBuffer(bytes);
     }
-    if (typeof value === "number") {
-      throw invalidArgument(
-        "value",
-        "of type string or an instance of Buffer, ArrayBuffer, or Array or an Array-like Object",
-        value,
-      );
+    if (typeof value === "number") throw invalidArgument("first argument", CONVERTIBLE, value);
+    try {
+      return packageFrom(value, encoding, length);
+    } catch (error) {
+      throw asNodeError(error, value);
     }
-    return packageFrom(value, encoding, length);
   },
   byteLength(value: unknown, encoding?: unknown): number {
     if (typeof value === "string" && isBase64(encoding)) {
       const bits = value.replace(/=+$/, "").length * 6;
       return Math.floor(bits / 8);
     }
+    if (typeof value !== "string" && !ArrayBuffer.isView(value) && !isArrayBuffer(value))
+      throw invalidArgument("string", "of type string or an instance of Buffer or ArrayBuffer", value);
     return packageByteLength(value, encoding);
   },
   // A regular function, because form-data calls it with `new`.
@@ -157,7 +171,8 @@ const methods = {
   fill(this: Buffer, value: unknown, ...rest: unknown[]): Buffer {
     const encoding = rest.find((one) => typeof one === "string");
     const bytes = typeof value === "string" ? readEncoded(value, encoding) : undefined;
-    if (bytes?.length === 0) throw invalidArgument("value", "text in its encoding", value);
+    if (bytes?.length === 0)
+      throw nodeError(TypeError, "ERR_INVALID_ARG_VALUE", `The argument 'value' is invalid. Received '${value}'`);
     return Reflect.apply(
       packageFill,
       this,
@@ -232,6 +247,20 @@ function readEncoding(encoding: unknown): string {
   return name;
 }
 
+/** The methods of the package whose error for an odd length has no code. */
+const swaps = Object.fromEntries(
+  [2, 4, 8].map((width) => {
+    const name = `swap${width * 8}`;
+    const swap = prototype[name] as (this: Buffer) => Buffer;
+    const checked = function (this: Buffer): Buffer {
+      if (this.length % width === 0) return Reflect.apply(swap, this, []);
+      const message = `Buffer size must be a multiple of ${width * 8}-bits`;
+      throw nodeError(RangeError, "ERR_INVALID_BUFFER_SIZE", message);
+    };
+    return [name, Object.defineProperty(checked, "name", { value: name })];
+  }),
+);
+
 /** Defines enumerable members, as in Node: packages such as `safer-buffer` copy them with `for … in`. */
 function define(target: object, values: { readonly [name: string]: unknown }): void {
   for (const [name, value] of Object.entries(values)) {
@@ -241,7 +270,7 @@ function define(target: object, values: { readonly [name: string]: unknown }): v
 define(Buffer, replacements);
 // Node's Buffer does not have this property. Packages use it to recognize a polyfill.
 Reflect.deleteProperty(Buffer, "TYPED_ARRAY_SUPPORT");
-define(Buffer.prototype, { ...methods, toLocaleString: methods.toString });
+define(Buffer.prototype, { ...methods, ...swaps, toLocaleString: methods.toString });
 Object.defineProperty(Buffer.prototype, Symbol.for("nodejs.util.inspect.custom"), {
   value: methods.inspect,
   writable: true,

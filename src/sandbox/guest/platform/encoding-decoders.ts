@@ -1,4 +1,5 @@
 // Decoders of UTF-8 and UTF-16 (WHATWG Encoding) for TextDecoder, and the sink that collects their text.
+import { withCode } from "../error-text.ts";
 import {
   ArrayPrototypeJoin,
   append,
@@ -17,6 +18,13 @@ export type Encoding = "utf-8" | "utf-16le" | "utf-16be" | "windows-1252";
 /** Length of the pieces of text: appending to one string a million times builds a rope that is slow to flatten. */
 const PIECE_LENGTH = 1_024;
 const REPLACEMENT = 0xfffd;
+
+/** Creates the error of a fatal decoder. */
+export const invalidBytes = (encoding: string): Error =>
+  withCode(
+    new TypeErrorConstructor(`TextDecoder: the bytes are not valid ${encoding}`),
+    "ERR_ENCODING_INVALID_ENCODED_DATA",
+  );
 
 /** Returns the number of bytes of a code point in UTF-8. */
 export const utf8Length = (scalar: number): number =>
@@ -180,7 +188,7 @@ export class TextSink {
   /** Handles one decoding error. */
   malformed(): void {
     if (this.#fatalEncoding !== undefined) {
-      throw new TypeErrorConstructor(`TextDecoder: the bytes are not valid ${this.#fatalEncoding}`);
+      throw invalidBytes(this.#fatalEncoding);
     }
     this.emit(REPLACEMENT);
   }

@@ -1,4 +1,5 @@
 // TextEncoder and TextDecoder (WHATWG Encoding): UTF-8, UTF-16 and windows-1252. The other encodings are in a separate platform module.
+import { withCode } from "../error-text.ts";
 import { usePlatformModule } from "../module-loader.ts";
 import {
   ArrayBufferConstructor,
@@ -28,6 +29,7 @@ import {
   decodeUtf16,
   type Encoding,
   freshState,
+  invalidBytes,
   TextSink,
   utf8Length,
 } from "./encoding-decoders.ts";
@@ -168,9 +170,8 @@ function toBytes(input: unknown, what: string): Uint8Array {
   if (input instanceof ArrayBufferConstructor || ObjectPrototypeToString(input) === "[object SharedArrayBuffer]") {
     return new Uint8ArrayConstructor(input as ArrayBuffer);
   }
-  throw new TypeErrorConstructor(
-    `${what} expected an ArrayBuffer or a view of one, got ${ObjectPrototypeToString(input)}`,
-  );
+  const message = `${what} expected an ArrayBuffer or a view of one, got ${ObjectPrototypeToString(input)}`;
+  throw withCode(new TypeErrorConstructor(message), "ERR_INVALID_ARG_TYPE");
 }
 
 export class TextDecoder {
@@ -189,9 +190,8 @@ export class TextDecoder {
     if (this.#encoding !== undefined) return;
     this.#legacy = createLegacyDecoder(text, this.#fatal);
     if (this.#legacy === undefined) {
-      throw new RangeErrorConstructor(
-        `TextDecoder expected the label of an encoding, got "${StringPrototypeSlice(text, 0, 100)}"`,
-      );
+      const message = `TextDecoder expected the label of an encoding, got "${StringPrototypeSlice(text, 0, 100)}"`;
+      throw withCode(new RangeErrorConstructor(message), "ERR_ENCODING_NOT_SUPPORTED");
     }
   }
 
@@ -208,9 +208,7 @@ export class TextDecoder {
   decode(input?: unknown, options?: { readonly stream?: unknown }): string {
     const bytes = toBytes(input, "TextDecoder.decode");
     const encoding = this.#encoding;
-    if (encoding === undefined) {
-      return (this.#legacy as LegacyDecoder).decode(bytes, { stream: !!options?.stream });
-    }
+    if (encoding === undefined) return this.#decodeLegacy(bytes, !!options?.stream);
     if (!this.#streaming) this.#state = freshState();
     const isStream = !!options?.stream;
     const state = this.#state;
@@ -222,6 +220,15 @@ export class TextDecoder {
     if (!isStream && (state.needed > 0 || state.byte >= 0 || state.lead >= 0)) sink.malformed();
     this.#streaming = isStream;
     return sink.text();
+  }
+
+  #decodeLegacy(bytes: Uint8Array, stream: boolean): string {
+    const decoder = this.#legacy as LegacyDecoder;
+    try {
+      return decoder.decode(bytes, { stream });
+    } catch (error) {
+      throw this.#fatal && error instanceof TypeErrorConstructor ? invalidBytes(decoder.encoding) : error;
+    }
   }
 
   #run(bytes: Uint8Array, length: number, state: DecoderState, sink: TextSink): void {

@@ -101,6 +101,13 @@ const bothNaN = (a: unknown, b: unknown): boolean => Number.isNaN(a) && Number.i
 // biome-ignore lint/suspicious/noDoubleEquals: assert.equal() is defined by loose equality
 const looselyEqual = (a: unknown, b: unknown): boolean => a == b || bothNaN(a, b);
 
+/** Says what was thrown instead of an error of the expected class. */
+function receivedClass(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return `"${show(thrown)}"`;
+  const { constructor: made, name, message } = thrown;
+  return `"${made?.name || name}"\n\nError message:\n\n${message}`;
+}
+
 /** Checks that a thrown value matches the expected one. Throws an AssertionError if it does not. */
 function fits(thrown: unknown, expected: unknown, message: unknown, from: Check): void {
   if (expected === undefined) return;
@@ -124,10 +131,15 @@ function fits(thrown: unknown, expected: unknown, message: unknown, from: Check)
     throw invalidArgument("expected", "of type function or an instance of RegExp, Error, or Object", expected);
   const { prototype } = expected as { prototype?: unknown };
   if (prototype !== undefined && thrown instanceof (expected as new () => unknown)) return;
-  if (Object.getPrototypeOf(expected) === Error || expected === Error || expected.prototype instanceof Error)
-    throw thrown;
-  if (Reflect.apply(expected, {}, [thrown]) === true) return;
-  const text = 'The validation function is expected to return "true"';
+  if (expected.prototype instanceof Error) {
+    const text = `The error is expected to be an instance of "${expected.name}". Received ${receivedClass(thrown)}`;
+    fail({ actual: thrown, expected, operator: from.name, text }, message, from);
+  }
+  const answer: unknown = Reflect.apply(expected, {}, [thrown]);
+  if (answer === true) return;
+  const subject = expected.name === "" ? "The" : `The "${expected.name}"`;
+  const caught = thrown instanceof Error ? `\n\nCaught error:\n\n${String(thrown)}` : "";
+  const text = `${subject} validation function is expected to return "true". Received ${show(answer)}${caught}`;
   fail({ actual: thrown, expected, operator: from.name, text }, message, from);
 }
 

@@ -77,6 +77,8 @@ const toBytes = keyBytes;
 /** A hash or an HMAC, used through update() and digest() or as a stream. */
 class Hash extends Transform {
   readonly #native: NativeHash;
+  /** The digest that the stream has emitted. As in Node, one call of digest() returns it again. */
+  #flushed: Uint8Array<ArrayBuffer> | undefined;
   constructor(native: NativeHash, options?: object) {
     super(options);
     this.#native = native;
@@ -86,7 +88,9 @@ class Hash extends Transform {
     return this;
   }
   digest(encoding?: string): unknown {
-    return encode(this.#native.digest(), encoding);
+    const digest = this.#flushed ?? this.#native.digest();
+    this.#flushed = undefined;
+    return encode(digest, encoding);
   }
   copy(options?: { readonly outputLength?: number }): Hash {
     return new Hash(this.#native.copy(options?.outputLength));
@@ -96,7 +100,8 @@ class Hash extends Transform {
     done();
   }
   override _flush(done: Done): void {
-    done(null, this.digest());
+    this.#flushed = this.#native.digest();
+    done(null, encode(this.#flushed.slice()));
   }
 }
 

@@ -35,7 +35,11 @@ function describe(value: unknown): string {
 
 /** Creates an ERR_INVALID_ARG_TYPE. `expected` follows "must be": "of type string". */
 export function invalidArgument(name: string, expected: string, got: unknown): Error {
-  const subject = name.includes(".") ? `The "${name}" property` : `The "${name}" argument`;
+  const subject = name.endsWith(" argument")
+    ? `The ${name}`
+    : name.includes(".")
+      ? `The "${name}" property`
+      : `The "${name}" argument`;
   return nodeError(TypeError, "ERR_INVALID_ARG_TYPE", `${subject} must be ${expected}.${describe(got)}`);
 }
 

@@ -1,6 +1,7 @@
 // node:url (legacy functions from the package url, the others from the platform's URL), node:querystring and node:punycode.
 import punycode from "punycode/punycode.js";
 import { format as formatLegacy, parse as parseLegacy, resolve, resolveObject, Url } from "url/";
+import { Buffer } from "./node-buffer.ts";
 import { checkString, invalidArgument, nodeError } from "./node-error.ts";
 import { querystring } from "./querystring.ts";
 
@@ -117,7 +118,7 @@ const url = {
   domainToUnicode: (domain: string): string => punycode.toUnicode(hostOf(domain)),
   pathToFileURL,
   fileURLToPath,
-  fileURLToPathBuffer: fileURLToPath,
+  fileURLToPathBuffer: (url: unknown): Buffer => Buffer.from(fileURLToPath(url)),
   urlToHttpOptions,
 };
 

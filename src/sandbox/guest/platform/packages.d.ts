@@ -13,6 +13,12 @@ declare module "punycode/punycode.js" {
   export default punycode;
 }
 
+declare module "whatwg-url/lib/URL-impl.js" {
+  export class implementation {
+    constructor(globalObject: object, args: readonly [url: string, base?: string]);
+  }
+}
+
 declare module "url/" {
   export const Url: unknown;
   export const parse: unknown;

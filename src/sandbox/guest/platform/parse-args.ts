@@ -14,15 +14,32 @@ interface ParseArgsConfig {
   readonly strict?: boolean;
   readonly allowPositionals?: boolean;
   readonly allowNegative?: boolean;
+  readonly tokens?: boolean;
 }
+
+/** A part of the command line, in the form of Node. */
+type Token =
+  | { readonly kind: "positional"; readonly index: number; readonly value: string }
+  | { readonly kind: "option-terminator"; readonly index: number }
+  | {
+      readonly kind: "option";
+      readonly name: string;
+      readonly rawName: string;
+      readonly index: number;
+      readonly value: string | undefined;
+      readonly inlineValue: boolean | undefined;
+    };
 
 type Values = { [name: string]: unknown };
 
 class ArgumentReader {
   readonly values = Object.create(null) as Values;
   readonly positionals: string[] = [];
-  readonly #config: Required<Omit<ParseArgsConfig, "args">>;
-  readonly #args: string[];
+  readonly tokens: Token[] = [];
+  readonly #config: Required<Omit<ParseArgsConfig, "args" | "tokens">>;
+  readonly #args: readonly string[];
+  /** Index of the next argument. */
+  #next = 0;
 
   constructor(config: ParseArgsConfig) {
     const { args = [], options = {}, strict = true, allowPositionals = !strict, allowNegative = false } = config;
@@ -31,9 +48,10 @@ class ArgumentReader {
   }
 
   read(): void {
-    for (let arg = this.#args.shift(); arg !== undefined; arg = this.#args.shift()) {
+    for (let arg = this.#take(); arg !== undefined; arg = this.#take()) {
       if (arg === "--") {
-        for (const rest of this.#args.splice(0)) this.#positional(rest);
+        this.tokens.push({ kind: "option-terminator", index: this.#next - 1 });
+        for (let rest = this.#take(); rest !== undefined; rest = this.#take()) this.#positional(rest);
       } else if (arg.startsWith("--")) this.#long(arg.slice(2));
       else if (arg.startsWith("-") && arg !== "-") this.#short(arg.slice(1));
       else this.#positional(arg);
@@ -43,20 +61,35 @@ class ArgumentReader {
     }
   }
 
-  #positional(text: string): void {
+  #take(): string | undefined {
+    const arg = this.#args[this.#next];
+    if (this.#next < this.#args.length) this.#next += 1;
+    return arg;
+  }
+
+  #positional(value: string): void {
+    this.tokens.push({ kind: "positional", index: this.#next - 1, value });
     if (!this.#config.allowPositionals) {
-      const message = `Unexpected argument '${text}'. This command does not take positional arguments`;
+      const message = `Unexpected argument '${value}'. This command does not take positional arguments`;
       throw nodeError(TypeError, "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL", message);
     }
-    this.positionals.push(text);
+    this.positionals.push(value);
   }
 
   #long(text: string): void {
     const equals = text.indexOf("=");
     const name = equals < 0 ? text : text.slice(0, equals);
     const value = equals < 0 ? undefined : text.slice(equals + 1);
-    if (this.#config.allowNegative && name.startsWith("no-") && !Object.hasOwn(this.#config.options, name)) {
-      this.#store(name.slice("no-".length), false);
+    const negated = name.slice("no-".length);
+    if (
+      this.#config.allowNegative &&
+      value === undefined &&
+      name.startsWith("no-") &&
+      !Object.hasOwn(this.#config.options, name)
+    ) {
+      this.#record(negated, `--${name}`, this.#next - 1, undefined, undefined);
+      if (this.#config.strict) this.#known(negated, `--${name}`);
+      this.#store(negated, false);
     } else this.#option(name, `--${name}`, value);
   }
 
@@ -66,7 +99,7 @@ class ArgumentReader {
       const letter = text[index] as string;
       const name = Object.entries(this.#config.options).find(([, { short }]) => short === letter)?.[0] ?? letter;
       const rest = text.slice(index + 1);
-      if (this.#config.options[name]?.type === "string" && rest !== "") {
+      if (this.#optionOf(name)?.type === "string" && rest !== "") {
         this.#option(name, `-${letter}`, rest);
         return;
       }
@@ -74,22 +107,43 @@ class ArgumentReader {
     }
   }
 
+  #optionOf(name: string): OptionConfig | undefined {
+    return Object.hasOwn(this.#config.options, name) ? this.#config.options[name] : undefined;
+  }
+
+  #known(name: string, shown: string): void {
+    if (this.#optionOf(name) !== undefined) return;
+    throw nodeError(TypeError, "ERR_PARSE_ARGS_UNKNOWN_OPTION", `Unknown option '${shown}'`);
+  }
+
   #option(name: string, shown: string, given: string | undefined): void {
-    const { options, strict } = this.#config;
-    const option = Object.hasOwn(options, name) ? options[name] : undefined;
-    if (option === undefined) {
-      if (strict) throw nodeError(TypeError, "ERR_PARSE_ARGS_UNKNOWN_OPTION", `Unknown option '${shown}'`);
-      this.#store(name, given ?? true);
-      return;
+    const { strict } = this.#config;
+    const index = this.#next - 1;
+    const option = this.#optionOf(name);
+    const value = given ?? (option?.type === "string" ? this.#take() : undefined);
+    const inlineValue = value === undefined ? undefined : given !== undefined;
+    this.#record(name, shown, index, value, inlineValue);
+    if (strict) {
+      this.#known(name, shown);
+      if (option?.type === "boolean" && value !== undefined)
+        this.#invalid(`Option '${shown}' does not take an argument`);
+      if (option?.type === "string" && value === undefined) this.#invalid(`Option '${shown} <value>' argument missing`);
+      if (inlineValue === false && value !== "-" && value?.startsWith("-"))
+        this.#invalid(
+          `Option '${shown}' argument is ambiguous: give a value that starts with a dash as '${shown}=${value}'`,
+        );
     }
-    if (option.type === "boolean") {
-      if (given !== undefined && strict) this.#invalid(`Option '${shown}' does not take an argument`);
-      this.#store(name, given ?? true);
-      return;
-    }
-    const value = given ?? this.#args.shift();
-    if (value === undefined && strict) this.#invalid(`Option '${shown} <value>' argument missing`);
     this.#store(name, value ?? true);
+  }
+
+  #record(
+    name: string,
+    rawName: string,
+    index: number,
+    value: string | undefined,
+    inlineValue: boolean | undefined,
+  ): void {
+    this.tokens.push({ kind: "option", name, rawName, index, value, inlineValue });
   }
 
   #invalid(message: string): never {
@@ -98,15 +152,22 @@ class ArgumentReader {
 
   #store(name: string, value: unknown): void {
     if (name === "__proto__") return;
-    if (!this.#config.options[name]?.multiple) this.values[name] = value;
+    if (!this.#optionOf(name)?.multiple) this.values[name] = value;
     else if (Array.isArray(this.values[name])) this.values[name].push(value);
     else this.values[name] = [value];
   }
 }
 
+interface ParsedArgs {
+  readonly values: Values;
+  readonly positionals: string[];
+  readonly tokens?: Token[];
+}
+
 /** A tool has no command line, so the default of `args` is empty. */
-export function parseArgs(config: ParseArgsConfig = {}): { readonly values: Values; readonly positionals: string[] } {
+export function parseArgs(config: ParseArgsConfig = {}): ParsedArgs {
   const reader = new ArgumentReader(config);
   reader.read();
-  return { values: reader.values, positionals: reader.positionals };
+  const { values, positionals, tokens } = reader;
+  return config.tokens === true ? { values, positionals, tokens } : { values, positionals };
 }

@@ -164,6 +164,44 @@ describe("Buffer", () => {
   });
 });
 
+test("gives errors of conversions the codes that they have in Node", async () => {
+  await expectLikeNode(() => {
+    const runs: (() => unknown)[] = [
+      () => Buffer.from("a", "none" as never),
+      () => Buffer.from("a", "" as never),
+      () => Buffer.from("a", 5 as never),
+      () => Buffer.from("aé", "latin1"),
+      () => Buffer.from(5 as never),
+      () => Buffer.from(null as never),
+      () => Buffer.from(true as never),
+      () => Buffer.from(new ArrayBuffer(4), 5),
+      () => Buffer.from(new ArrayBuffer(4), 1, 9),
+      () => Buffer.byteLength(5 as never),
+      () => Buffer.byteLength(new DataView(new ArrayBuffer(3))),
+      () => Buffer.from("abc").swap16(),
+      () => Buffer.from("abcde").swap32(),
+      () => Buffer.from("abcd").swap64(),
+      () => Buffer.from("abcd").swap16().toString(),
+      () => Buffer.alloc(3, "zz", "hex"),
+      () =>
+        Buffer.from({
+          [Symbol.toPrimitive]: () => {
+            throw new TypeError("of the value");
+          },
+        } as never),
+    ];
+    return runs.map((run) => {
+      try {
+        const made = run();
+        return made instanceof Uint8Array ? [...made] : made;
+      } catch (error) {
+        const { name, code, message } = error as Error & { readonly code?: string };
+        return [name, code ?? "none", message];
+      }
+    });
+  }, undefined);
+});
+
 describe("StringDecoder", () => {
   test("never splits a character, as Node's does not", async () => {
     const run = ({

@@ -37,6 +37,22 @@ describe("node:crypto", () => {
       },
     ],
     [
+      "returns the digest of a hash that a pipeline has ended",
+      async () => {
+        const { createHash } = process.getBuiltinModule("node:crypto");
+        const { Readable } = process.getBuiltinModule("node:stream");
+        const { pipeline } = process.getBuiltinModule("node:stream/promises");
+        const hash = createHash("sha256");
+        await pipeline(Readable.from(["a", "b"]), hash);
+        const digest = hash.digest("hex");
+        try {
+          return hash.digest("hex");
+        } catch (error) {
+          return [digest, (error as { code?: string }).code];
+        }
+      },
+    ],
+    [
       "encrypts and decrypts",
       () => {
         const { createCipheriv, createDecipheriv } = process.getBuiltinModule("node:crypto");

@@ -135,8 +135,8 @@ describe("node:util", () => {
         } as const;
         const read = (args: string[], extra: object = {}): unknown => {
           try {
-            const { values, positionals } = parseArgs({ args, options, ...extra });
-            return [{ ...values }, positionals];
+            const { values, positionals, tokens } = parseArgs({ args, options, ...extra } as { tokens: true });
+            return [{ ...values }, positionals, tokens?.map((token) => ({ value: "none", ...token }))];
           } catch (error) {
             return (error as { code?: string }).code;
           }
@@ -150,6 +150,16 @@ describe("node:util", () => {
           read(["--unknown"], { strict: false }),
           read(["rest"]),
           read(["--name"]),
+          read(["--name", "-v"]),
+          read(["--name", "-v"], { strict: false }),
+          read(["--no-other"], { allowNegative: true }),
+          read(["--no-verbose=1"], { allowNegative: true, strict: false }),
+          read(["-vn", "x", "--tag=a", "--no-verbose", "b", "--", "-v"], {
+            tokens: true,
+            allowNegative: true,
+            allowPositionals: true,
+          }),
+          read(["--other", "-xy=1", "-n=1"], { tokens: true, strict: false }),
           styleText("red", "x", { validateStream: false }),
           styleText(["bold", "underline"], "x", { validateStream: false }),
           stripVTControlCharacters("\u001b[31mx\u001b[39m"),
@@ -232,6 +242,9 @@ describe("node:assert", () => {
             return [name, message, code, operator, generatedMessage];
           }
         };
+        const thrower = (): never => {
+          throw new TypeError("bad");
+        };
         return [
           text(() => assert.strictEqual(1, 2)),
           text(() => assert.equal(1, 2)),
@@ -243,6 +256,20 @@ describe("node:assert", () => {
           text(() => assert.ifError(new Error("x"))),
           text(() => assert.match("abc", /x/)),
           text(() => assert.throws(() => {})),
+          ...[new TypeError("bad"), "bad", 5].map((thrown) =>
+            text(() =>
+              assert.throws(() => {
+                throw thrown;
+              }, RangeError),
+            ),
+          ),
+          text(() => assert.throws(thrower, () => false)),
+          text(() =>
+            assert.throws(thrower, function isBad() {
+              return 0;
+            } as never),
+          ),
+          text(() => assert.throws(thrower, RangeError, "note")),
           text(() => assert.strict.equal(1, "1" as never)),
         ];
       },
@@ -303,6 +330,8 @@ describe("node:url and node:querystring", () => {
           url.resolve("http://a.com/b/c", "../d"),
           url.resolve("/one/two/three", "four"),
           url.format({ protocol: "https", hostname: "h", pathname: "/p", query: { a: "1" } }),
+          url.format({ pathname: "/p", query: { a: ["1", "2"], b: {}, c: "d e" } as never }),
+          [...(url as unknown as { fileURLToPathBuffer(path: string): Buffer }).fileURLToPathBuffer("file:///a%20b")],
         ];
       },
     ],
