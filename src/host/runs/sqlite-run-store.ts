@@ -160,7 +160,8 @@ export class SqliteRunStore implements RunStore, Disposable {
       this.#database.exec("COMMIT");
       return result;
     } catch (thrown) {
-      this.#database.exec("ROLLBACK");
+      // On a full disk, SQLite has ended it.
+      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
       throw thrown;
     }
   }

@@ -8,6 +8,9 @@ const MAX_STATEMENTS = 500;
 /** Longest time in ms that a statement waits for another process, such as a backup. */
 const BUSY_TIMEOUT_MS = 5_000;
 
+/** What kysely sends when a transaction has failed. */
+const ROLLBACK = "rollback";
+
 const toInput = (value: unknown): SQLInputValue =>
   typeof value === "boolean" ? Number(value) : (value as SQLInputValue);
 
@@ -33,6 +36,20 @@ class Statement implements SqliteStatement {
   }
 }
 
+/** Ends a transaction that failed. On a full disk, SQLite has ended it: another error would take the place of the cause. */
+class Rollback extends Statement {
+  readonly #database: DatabaseSync;
+
+  constructor(database: DatabaseSync) {
+    super(database.prepare(ROLLBACK));
+    this.#database = database;
+  }
+
+  override run(parameters: readonly unknown[]): ReturnType<Statement["run"]> {
+    return this.#database.isTransaction ? super.run(parameters) : { changes: 0, lastInsertRowid: 0 };
+  }
+}
+
 class Database implements SqliteDatabase {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, Statement>();
@@ -44,7 +61,7 @@ class Database implements SqliteDatabase {
   prepare(text: string): Statement {
     const known = this.#statements.get(text);
     if (known !== undefined) return known;
-    const statement = new Statement(this.#database.prepare(text));
+    const statement = text === ROLLBACK ? new Rollback(this.#database) : new Statement(this.#database.prepare(text));
     if (this.#statements.size >= MAX_STATEMENTS) this.#statements.clear();
     this.#statements.set(text, statement);
     return statement;
