@@ -202,7 +202,7 @@ const serverOptions: OptionTable = {
     deterministic: { seed: "text", now: "number" },
   },
 };
-const shared: OptionTable = { perCaller: "number", total: "number" };
+const shared: OptionTable = { perCaller: "number", perTenant: "number", total: "number" };
 const upstream: OptionTable = {
   ...{ url: "text or object", headers: "object", headersFor: "function", authProvider: "object" },
   ...{ authProviderFor: "function", prefix: "text", tools: { allow: "list", deny: "list" }, tenants: "list" },

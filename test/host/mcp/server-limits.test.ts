@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { BoundedBody } from "../../../src/host/mcp/server/bounded-body.ts";
+import { ownerOf } from "../../../src/host/mcp/server/caller.ts";
 import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
 import { createQuotas, HttpLimitsSchema } from "../../../src/host/mcp/server/http-limits.ts";
 import { answerWithinLimits } from "../../../src/host/mcp/server/open-request.ts";
@@ -26,6 +27,7 @@ import {
 } from "../../support/mcp-raw-client.ts";
 
 const MiB = 1_024 * 1_024;
+const OWNER = ownerOf({ tenantId: "a", principal: "" });
 const BIG = "x".repeat(7 * MiB);
 
 let glovebox: Glovebox;
@@ -106,6 +108,27 @@ describe("limits.requests", () => {
     expect(await statusOf(post(url, modernCall("small", tenant("a"))))).toBe(200);
   });
 
+  test("leaves room for other tenants, however many callers one has", async () => {
+    const auth: McpHandlerOptions["auth"] = {
+      serveMetadata: () => undefined,
+      authenticate: (request) => ({
+        ...{ subject: request.headers.get("x-subject") ?? "", scopes: [], claims: {} },
+        expiresAt: Number.POSITIVE_INFINITY,
+      }),
+    };
+    const url = await start({ auth, limits: { requests: { perCaller: 1, total: 4 } } });
+    const as = (name: string, subject: string) => ({ ...tenant(name), "x-subject": subject });
+    const calls = ["one", "two"].map((subject) => post(url, modernCall("waits", as("greedy", subject))));
+    await expect.poll(() => running).toBe(2);
+    const third = await post(url, modernCall("small", as("greedy", "three")));
+    expect([third.status, third.headers.get("retry-after")]).toEqual([429, "1"]);
+    expect(await third.json()).toMatchObject({ error: { message: expect.stringContaining("from this tenant") } });
+    expect(await statusOf(post(url, modernCall("small", as("modest", "one"))))).toBe(200);
+    for (const end of finish) end();
+    for (const call of calls) expect(await statusOf(call)).toBe(200);
+    expect(await statusOf(post(url, modernCall("small", as("greedy", "three"))))).toBe(200);
+  });
+
   test("accepts notifications of a client whose calls fill the limit, and frees the slot of a cancelled call", async () => {
     const url = await start({ limits: { requests: { perCaller: 1, total: 1 } } });
     const session = await beginSession(url);
@@ -165,7 +188,7 @@ describe("a request that Fetch cannot represent", () => {
     const limits = HttpLimitsSchema.parse({ requests: { perCaller: 1, total: 1 } });
     const quotas = createQuotas(limits);
     let ended = 0;
-    const parts = { kind: "call", owner: "a", limits, quotas, expiresAtMs: undefined } as const;
+    const parts = { kind: "call", owner: OWNER, limits, quotas, expiresAtMs: undefined } as const;
     const onEnd = (): void => {
       ended += 1;
     };
@@ -369,7 +392,7 @@ test("a response that comes after its caller's token has expired is cancelled", 
   const { promise: cancelled, resolve: cancel } = Promise.withResolvers<void>();
   const parts = {
     kind: "listen",
-    owner: "a",
+    owner: OWNER,
     limits,
     quotas: createQuotas(limits),
     expiresAtMs: 1,

@@ -585,14 +585,15 @@ describe("McpHandler.fetch()", () => {
         const headers = { "content-type": "application/json", accept, "x-tenant": tenant, ...more };
         return await other.fetch(new Request(url, { method: "POST", body, headers }));
       };
-      const begin = async (tenant: string): Promise<string> => {
-        const response = await send(tenant, rpc("initialize", INITIALIZE));
+      const begin = async (tenant: string, more = {}): Promise<string> => {
+        const response = await send(tenant, rpc("initialize", INITIALIZE), more);
         await response.text();
         return response.headers.get("mcp-session-id") ?? String(response.status);
       };
-      const ask = (tenant: string, id: string, body = rpc("ping")) => send(tenant, body, { "mcp-session-id": id });
-      const ping = async (tenant: string, id: string): Promise<number> => {
-        const response = await ask(tenant, id);
+      const ask = (tenant: string, id: string, body = rpc("ping"), more = {}) =>
+        send(tenant, body, { "mcp-session-id": id, ...more });
+      const ping = async (tenant: string, id: string, more = {}): Promise<number> => {
+        const response = await ask(tenant, id, rpc("ping"), more);
         await response.text();
         return response.status;
       };
@@ -608,6 +609,23 @@ describe("McpHandler.fetch()", () => {
       for (let n = 0; n < 6; n += 1) greedy.push(await begin("greedy"));
       expect([await ping("modest", modest), await ping("greedy", greedy[0] ?? "")]).toEqual([200, 404]);
       expect(await ping("greedy", greedy[5] ?? "")).toBe(200);
+    });
+
+    test("a tenant with many callers evicts its own, and none of a tenant with fewer sessions", async () => {
+      const auth: McpHandlerOptions["auth"] = {
+        serveMetadata: () => undefined,
+        authenticate: (request) => ({
+          ...{ subject: request.headers.get("x-subject") ?? "", scopes: [], claims: {} },
+          expiresAt: Number.POSITIVE_INFINITY,
+        }),
+      };
+      const handler = createMcpHandler(glovebox, { tenantOf, auth, sessions: { max: 4 } });
+      const { begin, ping } = begun(handler);
+      const modest = [await begin("modest"), await begin("modest")];
+      const greedy: string[] = [];
+      for (let n = 0; n < 4; n += 1) greedy.push(await begin("greedy", { "x-subject": `key ${n}` }));
+      expect([await ping("modest", modest[0] ?? ""), await ping("modest", modest[1] ?? "")]).toEqual([200, 200]);
+      expect(await ping("greedy", greedy[3] ?? "", { "x-subject": "key 3" })).toBe(200);
     });
 
     test("a new one evicts one without running calls, and does not end running calls of its own caller", async () => {

@@ -1,37 +1,58 @@
-// Counts a resource that callers of the MCP server share, such as requests or bytes, and limits the amount for one caller and for all.
+// Counts a resource that callers of the MCP server share, such as requests or bytes, and limits the amount for one caller, for the callers of
+// one tenant, and for all.
+import { tenantOfOwner } from "./caller.ts";
 
 export interface QuotaLimits {
   readonly perCaller: number;
+  readonly perTenant: number;
   readonly total: number;
 }
 
 /** The limit that an amount would exceed. */
-export type Exceeded = "caller" | "total";
+export type Exceeded = "caller" | "tenant" | "total";
+
+class Amounts {
+  readonly #byKey = new Map<string, number>();
+
+  get(key: string): number {
+    return this.#byKey.get(key) ?? 0;
+  }
+
+  add(key: string, amount: number): void {
+    const sum = this.get(key) + amount;
+    if (sum > 0) this.#byKey.set(key, sum);
+    else this.#byKey.delete(key);
+  }
+}
 
 export class CallerQuota {
   readonly #limits: QuotaLimits;
-  readonly #byOwner = new Map<string, number>();
+  readonly #byOwner = new Amounts();
+  readonly #byTenant = new Amounts();
   #total = 0;
 
   constructor(limits: QuotaLimits) {
     this.#limits = limits;
   }
 
-  /** Takes an amount for a caller. If it would exceed a limit, takes nothing and returns that limit. */
+  /** Takes an amount for a caller. If it would exceed a limit, takes nothing and returns that limit. @param owner as `ownerOf` returns it */
   take(owner: string, amount: number): Exceeded | undefined {
-    const own = this.#byOwner.get(owner) ?? 0;
-    if (own + amount > this.#limits.perCaller) return "caller";
-    if (this.#total + amount > this.#limits.total) return "total";
-    this.#byOwner.set(owner, own + amount);
-    this.#total += amount;
+    const { perCaller, perTenant, total } = this.#limits;
+    if (this.#byOwner.get(owner) + amount > perCaller) return "caller";
+    if (this.#byTenant.get(tenantOfOwner(owner)) + amount > perTenant) return "tenant";
+    if (this.#total + amount > total) return "total";
+    this.#add(owner, amount);
     return undefined;
   }
 
   /** Returns an amount that was taken before. */
   give(owner: string, amount: number): void {
-    const left = (this.#byOwner.get(owner) ?? 0) - amount;
-    if (left > 0) this.#byOwner.set(owner, left);
-    else this.#byOwner.delete(owner);
-    this.#total -= amount;
+    this.#add(owner, -amount);
+  }
+
+  #add(owner: string, amount: number): void {
+    this.#byOwner.add(owner, amount);
+    this.#byTenant.add(tenantOfOwner(owner), amount);
+    this.#total += amount;
   }
 }

@@ -58,3 +58,6 @@ export function principalOf(caller: AuthenticatedCaller | undefined): string {
 
 /** Returns the key under which a caller's sessions, waiting calls and quotas are stored. */
 export const ownerOf = ({ tenantId, principal }: McpCaller): string => join(tenantId, principal);
+
+/** Returns the tenant of a key that {@link ownerOf} has returned. */
+export const tenantOfOwner = (owner: string): string => (JSON.parse(owner) as readonly [string, string])[0];

@@ -12,7 +12,7 @@ const WAIT_MS = 300_000;
  * call, the caller's longest waiting call is cancelled, so that abandoned calls affect only their own caller.
  */
 const MAX_PER_CALLER = 8;
-/** Largest number of waiting calls. For a further call, one of the caller with the most waiting calls is cancelled. */
+/** Largest number of waiting calls. For a further call, one of the tenant with the most waiting calls, and of its caller with the most, is cancelled. */
 const MAX_WAITING = 256;
 
 export interface WaitingRequestState {
@@ -44,7 +44,7 @@ export class CallsAwaitingInput implements Disposable {
   async keep(call: OpenToolCall, owner: string, toolName: string, ctx: ServerContext): Promise<string> {
     const own = [...this.#waiting].filter(([, waiting]) => waiting.owner === owner);
     if (own.length >= MAX_PER_CALLER) this.#cancel(own[0]?.[0]);
-    if (this.#waiting.size >= MAX_WAITING) this.#cancel(largestOwnerItems(this.#waiting)[0]?.[0]);
+    if (this.#waiting.size >= MAX_WAITING) this.#cancel(largestOwnerItems(this.#waiting, owner)[0]?.[0]);
     const callId = randomUUID();
     const timer = setTimeout(() => this.#cancel(callId), WAIT_MS).unref();
     this.#waiting.set(callId, { call, owner, toolName, timer });

@@ -87,7 +87,7 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
   const onError = (error: unknown): void => notifySafely(parsed.onError, error);
   const guards = createGuards({ allowedHosts, allowIpHosts, allowedOrigins });
   const authenticator = createAuthenticator(auth, { timeoutMs: limits.identifyMs, onError });
-  const quotas = createQuotas(limits);
+  const quotas = createQuotas(limits, tenancy.mode === "multi");
   const admit = createAdmission({
     authenticator,
     tenancy,

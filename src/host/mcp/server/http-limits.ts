@@ -5,16 +5,18 @@ import { CallerQuota } from "./caller-quota.ts";
 
 const MiB = 1_024 * 1_024;
 
-/** A limit for each caller and one for all callers together. */
+/** A limit for each caller, one for the callers of each tenant, and one for all callers together. */
 export interface SharedLimit {
   readonly perCaller?: number | undefined;
+  /** @default half of `total`, but at least `perCaller`; for a handler without `tenantOf`: `total` */
+  readonly perTenant?: number | undefined;
   readonly total?: number | undefined;
 }
 
 /**
  * Limits of an MCP handler. A caller is a combination of tenant, issuer, subject and client. Without `auth`, all clients of a tenant are
- * one caller. A request that exceeds a `perCaller` limit is answered with 429, one that exceeds a `total` limit with 503. Both responses
- * have a `Retry-After` header.
+ * one caller. A request that exceeds a `perCaller` or `perTenant` limit is answered with 429, one that exceeds a `total` limit with 503. All
+ * of these responses have a `Retry-After` header.
  */
 export interface HttpLimitOptions {
   /**
@@ -68,6 +70,7 @@ export interface HttpLimitOptions {
 const sharedLimit = (min: number, max: number, perCaller: number, total: number) =>
   strictObject({
     perCaller: z.int().min(min).max(max).default(perCaller),
+    perTenant: z.int().min(min).max(max).optional(),
     total: z.int().min(min).max(max).default(total),
   }).prefault({});
 const duration = (min: number, max: number, fallback: number) => z.int().min(min).max(max).default(fallback);
@@ -99,10 +102,17 @@ export interface HttpQuotas {
   readonly responseBytes: CallerQuota;
 }
 
-export const createQuotas = (limits: HttpLimits): HttpQuotas => ({
-  reading: new CallerQuota(limits.requests),
-  answering: new CallerQuota(limits.requests),
-  listening: new CallerQuota(limits.listenStreams),
-  requestBytes: new CallerQuota(limits.requestBytes),
-  responseBytes: new CallerQuota(limits.responseBytes),
-});
+/** @param isMulti whether the callers belong to several tenants, so that one of them leaves room for the others */
+export function createQuotas(limits: HttpLimits, isMulti = false): HttpQuotas {
+  const create = ({ perCaller, total, perTenant }: HttpLimits["requests"]): CallerQuota => {
+    const share = isMulti ? Math.max(perCaller, Math.floor(total / 2)) : total;
+    return new CallerQuota({ perCaller, perTenant: perTenant ?? share, total });
+  };
+  return {
+    reading: create(limits.requests),
+    answering: create(limits.requests),
+    listening: create(limits.listenStreams),
+    requestBytes: create(limits.requestBytes),
+    responseBytes: create(limits.responseBytes),
+  };
+}

@@ -18,8 +18,8 @@ import { notifyPromptsChanged, notifyToolsChanged } from "./tool-changes.ts";
 /** Bounds of the sessions of a `McpHandler`. */
 export interface HttpSessionOptions {
   /**
-   * Largest number of open sessions, 1 to 100,000. When it is reached, a new session evicts one of the caller with the most sessions,
-   * preferably one without running calls. If that would end running calls of the same caller, the request is answered with 503.
+   * Largest number of open sessions, 1 to 100,000. When it is reached, a new session evicts one of the tenant with the most sessions,
+   * of its caller with the most, and preferably one without running calls. If that would end running calls of the same caller, the request is answered with 503.
    * @default 1_000
    */
   readonly max?: number | undefined;
@@ -200,11 +200,11 @@ export class HttpSessions implements AsyncDisposable {
   }
 
   /**
-   * Ends the least recently used session of the caller with the most sessions, so that a caller with many sessions cannot displace those of
-   * others. Returns false if it would end running calls of the newcomer itself.
+   * Ends the least recently used session of the caller with the most sessions, of the tenant with the most, so that neither a caller with many
+   * sessions nor a tenant with many callers can displace those of others. Returns false if it would end running calls of the newcomer itself.
    */
   #evict(newcomer: string): boolean {
-    const most = largestOwnerItems(this.#sessions);
+    const most = largestOwnerItems(this.#sessions, newcomer);
     const [id, session] = most.find(([, { running }]) => running === 0) ?? most[0] ?? [];
     if (id === undefined || session === undefined) return false;
     if (session.running > 0 && session.owner === newcomer) return false;

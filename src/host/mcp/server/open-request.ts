@@ -4,7 +4,7 @@ import { rejectExpired } from "./authentication.ts";
 import { BoundedBody, PART_BYTES } from "./bounded-body.ts";
 import type { CallerQuota, Exceeded } from "./caller-quota.ts";
 import type { HttpLimits, HttpQuotas } from "./http-limits.ts";
-import { reject, rejectOverLimit } from "./rejection.ts";
+import { reject, rejectOverLimit, statusOfLimit } from "./rejection.ts";
 
 /**
  * `listen`: the response is a stream of notifications. `call`: a JSON-RPC request. `message`: a notification, or the answer to a request of
@@ -188,7 +188,7 @@ function sourceOf({ body }: Response): ReadableStream<Uint8Array> {
 
 const rejectUnread = (exceeded: Exceeded): Response =>
   reject(
-    exceeded === "caller" ? 429 : 503,
+    statusOfLimit(exceeded),
     "The call has run, but its response was dropped: too many bytes of responses are unread (limits.responseBytes)",
   );
 

@@ -132,8 +132,8 @@ export type ParsedStdioOptions = z.infer<typeof StdioOptionsSchema>;
 export function parseHandlerOptions(options: McpHandlerOptions): ParsedHandlerOptions {
   const parsed = parseOptions(HandlerOptionsSchema, options, "options");
   const { limits, maxBodyBytes } = parsed;
-  const { perCaller, total } = limits.requestBytes;
-  if (Math.min(perCaller, total) < maxBodyBytes) {
+  const { perCaller, total, perTenant = total } = limits.requestBytes;
+  if (Math.min(perCaller, perTenant, total) < maxBodyBytes) {
     throw new ToolError(
       "PARAM_INVALID",
       `options.limits.requestBytes: Expected at least maxBodyBytes (${maxBodyBytes})`,
