@@ -1,7 +1,8 @@
 // Creates the credentials of a fleet: one NATS user for control planes, and one for each executor that may use only its
 // own subjects. The NATS server gets public keys; the seeds stay in the credentials files.
-import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { makeFolder } from "../bundler/locate/make-folder.ts";
 import { type FleetCredentials, FleetCredentialsSchema } from "../host/fleet/connection.ts";
 import { importNats } from "../host/fleet/nats-library.ts";
 import { DEFAULT_POOL, POOL_RULE, PoolSchema } from "../host/fleet/protocol/pool-name.ts";
@@ -53,7 +54,7 @@ export async function writeCredentials(
       );
   }
   const { nkeys } = await importNats();
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await makeFolder(folder);
   const known = await readFolder(folder);
   for (const id of ids) {
     const has = known.get(id);

@@ -1,10 +1,10 @@
 // The server: hosts the tools of many tenants behind an HTTP API. `createServer` opens its database and its Glovebox, and listens.
 /// <reference types="node" preserve="true" />
-import { mkdirSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
+import { makeFolderSync } from "../bundler/locate/make-folder.ts";
 import { parseOptions } from "../host/config/option-errors.ts";
 import { packageVersion } from "../host/config/package-version.ts";
 import { createGlovebox, type ExecutorsOptions, type Glovebox, type ToolResult, unavailable } from "../host/index.ts";
@@ -118,7 +118,7 @@ async function openGlovebox(
   { database, masterKey, quotas, kv, telemetry, log }: GloveboxDependencies,
 ): Promise<Glovebox> {
   const packages = join(config.dataDir, "packages");
-  mkdirSync(packages, { recursive: true, mode: 0o700 });
+  makeFolderSync(packages);
   return await createGlovebox({
     tenancy: "multi",
     limits: config.limits,

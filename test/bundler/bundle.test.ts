@@ -420,6 +420,7 @@ describe.concurrent("bundleTool() reports", () => {
     ["a path that does not exist", (root) => ({ path: join(root, "nowhere") }), 'There is no file or folder "nowhere"'],
     ["a path with a null byte", () => ({ path: "a\0b" }), 'There is no file or folder "a\\u0000b"'],
     ["a folder without an entry", (root) => ({ path: root }), "has no entry; expected one of tool.ts"],
+    ["a folder without an entry, in any language", (root) => ({ path: root }), ", or, for Python, tool.py or main.py"],
     [
       "a file of another type",
       (root) => ({ path: join(root, "x.py") }),
@@ -428,7 +429,7 @@ describe.concurrent("bundleTool() reports", () => {
     [
       "a JSON entry",
       () => ({ files: { "tool.json": "1" }, entry: "tool.json" }),
-      "is not a TypeScript or JavaScript file",
+      "is not a TypeScript or JavaScript file; expected a file that ends in one of .ts .tsx .mts .cts .js .jsx .mjs .cjs, or in .py for Python",
     ],
     ["no files", () => ({ files: {} }), "The tool has no files"],
     ["no entry among the files", () => ({ files: { "a.ts": "" } }), "The tool's files have no entry"],

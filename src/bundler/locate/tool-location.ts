@@ -41,7 +41,7 @@ export function createBundleError(message: string, hint?: string): ToolError {
   return new ToolError("BUNDLE_FAILED", text, { details: { problems: [problem] } });
 }
 
-const ENTRY_HINT = `expected one of ${ENTRY_NAMES.join(", ")}`;
+const ENTRY_HINT = `expected one of ${ENTRY_NAMES.join(", ")}, or, for Python, tool.py or main.py`;
 
 function isEntry(path: string): boolean {
   const loader = loaderOf(path);
@@ -50,10 +50,12 @@ function isEntry(path: string): boolean {
 
 function checkEntry(entry: string): void {
   if (isEntry(entry)) return;
-  const known = Object.keys(FILE_LOADERS).filter(isEntry).join(" ");
+  const known = Object.keys(FILE_LOADERS)
+    .filter((extension) => isEntry(`tool${extension}`))
+    .join(" ");
   throw createBundleError(
     `The entry ${JSON.stringify(entry)} is not a TypeScript or JavaScript file`,
-    `expected ${known}`,
+    `expected a file that ends in one of ${known}${entry.endsWith(".py") ? "" : ", or in .py for Python"}`,
   );
 }
 

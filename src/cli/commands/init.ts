@@ -1,6 +1,7 @@
 // glovebox init: creates a folder with a tool that works, its test, and an example input.
-import { mkdir, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { makeFolder } from "../../bundler/locate/make-folder.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, toWriteError, UsageError } from "../usage.ts";
@@ -64,7 +65,7 @@ export async function initCommand({ positionals: [folder = ""] }: Arguments, io:
     throw new UsageError(`Expected a name of ${TOOL_NAME_RULE}, got "${name}"`);
   }
   try {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder, 0o777);
     // "wx" never overwrites an existing file.
     await writeFile(join(folder, "tool.ts"), toolSource(name), { flag: "wx" });
     await writeFile(join(folder, "tool.test.ts"), TEST_SOURCE, { flag: "wx" });

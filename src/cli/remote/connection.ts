@@ -1,12 +1,13 @@
 // The server and the key that commands use: from the environment, or as `glovebox login` has stored them.
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import * as z from "zod";
+import { makeFolderSync } from "../../bundler/locate/make-folder.ts";
 import { ApiError, createClient, type GloveboxClient, type TenantClient } from "../../client/index.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
 import type { Io } from "../terminal/process-io.ts";
-import { type Arguments, OutputError, UsageError } from "../usage.ts";
+import { type Arguments, OutputError, toWriteError, UsageError } from "../usage.ts";
 
 export const DEFAULT_URL = "http://127.0.0.1:7070";
 
@@ -16,13 +17,20 @@ export type ServerLogin = z.infer<typeof CredentialsSchema>;
 const fileIn = (env: NodeJS.ProcessEnv): string =>
   join(env.HOME ?? homedir(), ".config", "glovebox", "credentials.json");
 
-/** Stores the server and the key, readable for this user only. */
+/**
+ * Stores the server and the key, readable for this user only.
+ * @throws {UsageError} if the file cannot be written
+ */
 export function storeCredentials(credentials: ServerLogin, env: NodeJS.ProcessEnv): string {
   const file = fileIn(env);
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  writeFileSync(file, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
-  // The mode of writeFileSync does not concern a file that exists.
-  chmodSync(file, 0o600);
+  try {
+    makeFolderSync(dirname(file));
+    writeFileSync(file, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
+    // The mode of writeFileSync does not concern a file that exists.
+    chmodSync(file, 0o600);
+  } catch (thrown) {
+    throw toWriteError(file, thrown);
+  }
   return file;
 }
 

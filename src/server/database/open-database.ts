@@ -1,8 +1,9 @@
 // Opens the server's database, SQLite or Postgres, and brings it to the current schema.
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Kysely, sql } from "kysely";
+import { makeFolderSync } from "../../bundler/locate/make-folder.ts";
 import { ToolError } from "../../host/index.ts";
 import type { DatabaseKind } from "./column-types.ts";
 import { openDatabaseClock, SYSTEM_CLOCK, type WallClock } from "./database-clock.ts";
@@ -40,12 +41,18 @@ export interface DatabaseOptions {
 
 export const SQLITE_FILE = "glovebox.sqlite";
 
+/** @throws {ToolError} PARAM_INVALID if the folder or the file cannot be created, read or written */
 function openSqliteIn(dataDir: string): Db {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const path = join(dataDir, SQLITE_FILE);
-  const database = openSqlite(path);
-  chmodSync(path, 0o600);
-  return new Kysely<DatabaseSchema>({ dialect: createSqliteDialect(database) });
+  try {
+    makeFolderSync(dataDir);
+    const database = openSqlite(path);
+    chmodSync(path, 0o600);
+    return new Kysely<DatabaseSchema>({ dialect: createSqliteDialect(database) });
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new ToolError("PARAM_INVALID", `options.dataDir: Cannot open ${JSON.stringify(path)}: ${message}`, { cause });
+  }
 }
 
 /** How long a start waits for Postgres, which may start at the same time, and how long it pauses between attempts, in ms. */

@@ -2,9 +2,10 @@
 // the database or its backups.
 import { execFile } from "node:child_process";
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { makeFolderSync } from "../../bundler/locate/make-folder.ts";
 import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 
@@ -137,7 +138,7 @@ async function readConfiguredKey(options: MasterKeyOptions): Promise<MasterKey |
 function createKeyFile(path: string): MasterKey {
   const bytes = randomBytes(KEY_BYTES);
   // With Postgres, nothing else has created the folder yet.
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  makeFolderSync(dirname(path));
   writeFileSync(path, `${bytes.toString("base64")}\n`, { mode: 0o600, flag: "wx" });
   chmodSync(path, 0o600);
   return new MasterKey(bytes);

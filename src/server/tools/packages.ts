@@ -6,6 +6,7 @@ import { chown, cp, mkdir, mkdtemp, readdir, rename, rm, stat, utimes, writeFile
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import * as z from "zod";
+import { makeFolder } from "../../bundler/locate/make-folder.ts";
 import { ToolError } from "../../host/index.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { Files } from "./archive.ts";
@@ -186,7 +187,7 @@ export class PackageInstaller {
       await writeFile(join(work, "package-lock.json"), files.lock);
       await this.#runNpm(work);
       await mkdir(join(work, "node_modules"), { recursive: true });
-      await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+      await makeFolder(this.#directory);
       const staged = join(this.#directory, `.${hash}-${process.pid}`);
       await cp(join(work, "node_modules"), join(staged, "node_modules"), { recursive: true, verbatimSymlinks: true });
       try {
