@@ -5,7 +5,7 @@ import type { OpenedResponse } from "./fetch-exchange.ts";
 import type { Signal } from "./fetch-request.ts";
 import type { Agent } from "./http-agent.ts";
 import { abortError, connectionReset, isReset, nameNotFound, toNodeError } from "./http-errors.ts";
-import { type HeaderPair, ofDecodedBody, toWireHeaders } from "./http-headers.ts";
+import { type HeaderPair, ofDecodedBody, pairUp, toWireHeaders } from "./http-headers.ts";
 import { IncomingMessage, respond } from "./http-incoming.ts";
 import {
   checkPath,
@@ -374,7 +374,3 @@ export class ClientRequest extends OutgoingMessage {
 
 const highWaterMarkOf = ({ highWaterMark }: RequestOptions): object =>
   highWaterMark === undefined || highWaterMark === null ? {} : { highWaterMark };
-
-/** Pairs the names and values of a flat list. */
-const pairUp = (flat: readonly unknown[]): unknown[][] =>
-  Array.from({ length: Math.floor(flat.length / 2) }, (_, index) => flat.slice(index * 2, index * 2 + 2));

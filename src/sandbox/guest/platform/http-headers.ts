@@ -97,3 +97,7 @@ export function ofDecodedBody(pairs: readonly HeaderPair[]): readonly HeaderPair
   const isDecoded = decodedCodings(listCodings(encodings.join(","))).length > 0;
   return isDecoded ? pairs.filter(([name]) => !OF_ENCODED.includes(name.toLowerCase())) : pairs;
 }
+
+/** Pairs the names and values of a flat list. */
+export const pairUp = (flat: readonly unknown[]): [name: string, value: unknown][] =>
+  Array.from({ length: Math.floor(flat.length / 2) }, (_, index) => [String(flat[index * 2]), flat[index * 2 + 1]]);

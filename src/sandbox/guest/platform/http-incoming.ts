@@ -1,5 +1,6 @@
 // IncomingMessage of node:http: the response of a request, whose body is read from an exchange, or a message that a package constructs.
 import { inContext } from "../timers.ts";
+import { adoptable } from "./callable-classes.ts";
 import type { BodySource } from "./fetch-body.ts";
 import { type HeaderPair, type Headers, joinHeaders, listHeaders } from "./http-headers.ts";
 import { Buffer } from "./node-buffer.ts";
@@ -31,7 +32,7 @@ export interface ResponseParts {
 /** Fills a message with a response. */
 export let respond: (message: IncomingMessage, parts: ResponseParts) => void;
 
-export class IncomingMessage extends Readable {
+export class IncomingMessage extends adoptable(Readable) {
   headers: Headers = {};
   rawHeaders: string[] = [];
   trailers: Headers = {};

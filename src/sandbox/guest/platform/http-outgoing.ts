@@ -1,9 +1,10 @@
 // OutgoingMessage of node:http: the headers of a request, or of a response that a package constructs.
+import { adoptable } from "./callable-classes.ts";
 import { type Headers, validateHeaderName, validateHeaderValue } from "./http-headers.ts";
 import { invalidArgument, nodeError, unsupported } from "./node-error.ts";
 import { Writable } from "./node-stream.ts";
 
-export class OutgoingMessage extends Writable {
+export class OutgoingMessage extends adoptable(Writable) {
   /** By name in lower case. */
   readonly #headers = new Map<string, readonly [name: string, value: unknown]>();
   /** Packages that implement a response set `finished`. */

@@ -1,6 +1,7 @@
 // node:crypto over the worker's cryptography: hashes, HMACs, ciphers, random bytes, key derivation and webcrypto. Keys, signatures, key
 // agreement and certificates are in separate files.
 
+import { adoptable, callable } from "./callable-classes.ts";
 import { nameClasses } from "./class-names.ts";
 import {
   pbkdf2 as derivePbkdf2,
@@ -75,7 +76,7 @@ type Done = (error?: Error | null, data?: unknown) => void;
 const toBytes = keyBytes;
 
 /** A hash or an HMAC, used through update() and digest() or as a stream. */
-class Hash extends Transform {
+class HashState extends adoptable(Transform) {
   readonly #native: NativeHash;
   /** The digest that the stream has emitted. As in Node, one call of digest() returns it again. */
   #flushed: Uint8Array<ArrayBuffer> | undefined;
@@ -92,8 +93,8 @@ class Hash extends Transform {
     this.#flushed = undefined;
     return encode(digest, encoding);
   }
-  copy(options?: { readonly outputLength?: number }): Hash {
-    return new Hash(this.#native.copy(options?.outputLength));
+  copy(options?: { readonly outputLength?: number }): HashState {
+    return new HashState(this.#native.copy(options?.outputLength));
   }
   override _transform(chunk: Data, encoding: string, done: Done): void {
     this.update(chunk, encoding);
@@ -105,15 +106,23 @@ class Hash extends Transform {
   }
 }
 
-function createHash(algorithm: string, options?: { readonly outputLength?: number }): Hash {
-  checkString(algorithm, "algorithm");
-  return new Hash(openHash(algorithm, options), options);
-}
+class HmacState extends HashState {}
 
-function createHmac(algorithm: string, key: Data, options?: { readonly encoding?: string }): Hash {
+type HashSettings = { readonly outputLength?: number } | undefined;
+const hashArguments = (algorithm: string, options?: HashSettings): [NativeHash, HashSettings] => {
+  checkString(algorithm, "algorithm");
+  return [openHash(algorithm, options), options];
+};
+type HmacSettings = { readonly encoding?: string } | undefined;
+const hmacArguments = (algorithm: string, key: Data, options?: HmacSettings): [NativeHash, HmacSettings] => {
   checkString(algorithm, "hmac");
-  return new Hash(openHmac(algorithm, toBytes(key, "key", options?.encoding)), options);
-}
+  return [openHmac(algorithm, toBytes(key, "key", options?.encoding)), options];
+};
+const Hash = callable(HashState, { convert: hashArguments });
+const Hmac = callable(HmacState, { convert: hmacArguments });
+
+const createHash = (...args: Parameters<typeof hashArguments>): HashState => new HashState(...hashArguments(...args));
+const createHmac = (...args: Parameters<typeof hmacArguments>): HmacState => new HmacState(...hmacArguments(...args));
 
 function hash(algorithm: string, data: Data, given?: string | { readonly outputEncoding?: string }): unknown {
   const encoding = typeof given === "string" ? given : (given?.outputEncoding ?? "hex");
@@ -124,7 +133,7 @@ interface CipherSettings {
   readonly authTagLength?: number;
 }
 
-class Cipher extends Transform {
+class Cipher extends adoptable(Transform) {
   readonly #native: NativeCipher;
   constructor(native: NativeCipher, options?: object) {
     super(options);
@@ -170,17 +179,26 @@ function attempt(done: Done, make: () => unknown): void {
   done(null, data);
 }
 
-const makeCipher =
+class DecipherState extends Cipher {}
+
+type CipherArguments = [algorithm: string, key: Data, iv: Data | null, options?: CipherSettings];
+const cipherArguments =
   (decrypt: boolean) =>
-  (algorithm: string, key: Data, iv: Data | null, options: CipherSettings = {}): Cipher => {
+  (...[algorithm, key, iv, options = {}]: CipherArguments): [NativeCipher, object] => {
     checkString(algorithm, "cipher");
     const { authTagLength } = options;
     const bytes = { key: toBytes(key, "key"), iv: iv === null ? null : toBytes(iv, "iv") };
-    return new Cipher(
+    return [
       openCipher({ algorithm, decrypt, ...bytes, ...(authTagLength === undefined ? {} : { authTagLength }) }),
       options,
-    );
+    ];
   };
+const encryption = cipherArguments(false);
+const decryption = cipherArguments(true);
+const Cipheriv = callable(Cipher, { convert: encryption });
+const Decipheriv = callable(DecipherState, { convert: decryption });
+const createCipheriv = (...args: CipherArguments): Cipher => new Cipher(...encryption(...args));
+const createDecipheriv = (...args: CipherArguments): Cipher => new DecipherState(...decryption(...args));
 
 const MAX_RANDOM_BYTES = 2 ** 31 - 1;
 
@@ -289,19 +307,19 @@ function hkdfSync(digest: string, key: Data, salt: Data, info: Data, length: num
 }
 
 const crypto = {
-  Cipheriv: Cipher,
-  Decipheriv: Cipher,
-  DiffieHellmanGroup,
-  ECDH,
+  Cipheriv,
+  Decipheriv,
+  DiffieHellmanGroup: callable(DiffieHellmanGroup),
+  ECDH: callable(ECDH),
   Hash,
-  Hmac: Hash,
+  Hmac,
   KeyObject,
   Sign,
   Verify,
   X509Certificate,
   constants: cryptoConstants,
-  createCipheriv: constructible("createCipheriv", makeCipher(false)),
-  createDecipheriv: constructible("createDecipheriv", makeCipher(true)),
+  createCipheriv: constructible("createCipheriv", createCipheriv),
+  createDecipheriv: constructible("createDecipheriv", createDecipheriv),
   createHash,
   createDiffieHellman,
   createDiffieHellmanGroup: constructible("createDiffieHellmanGroup", getDiffieHellman),
@@ -353,7 +371,7 @@ const crypto = {
   webcrypto,
 };
 
-nameClasses({ Hash, KeyObject, X509Certificate });
+nameClasses({ Cipheriv, Decipheriv, Hash, Hmac, KeyObject, X509Certificate });
 
 addUnsupported(
   crypto,

@@ -1,5 +1,7 @@
 // node:fs and node:fs/promises over the volume of the call: synchronous, callback and promise forms of the same functions, and streams.
 import { PACKAGE_FILES_EXPORT } from "../../contract/node-builtins.ts";
+import { adoptable, callable } from "./callable-classes.ts";
+import { nameClasses } from "./class-names.ts";
 import { addPackageFiles, toPath } from "./fs-call-volume.ts";
 import { core, Dirent } from "./fs-core.ts";
 import { Stats } from "./fs-stats.ts";
@@ -54,7 +56,7 @@ type Done = (error?: Error | null) => void;
 const streamOptions = (given: unknown): StreamOptions =>
   typeof given === "string" ? { encoding: given } : ((given ?? {}) as StreamOptions);
 
-class ReadStream extends Readable {
+class FileReader extends adoptable(Readable) {
   readonly path: unknown;
   fd: number | null;
   bytesRead = 0;
@@ -100,7 +102,7 @@ class ReadStream extends Readable {
   }
 }
 
-class WriteStream extends Writable {
+class FileWriter extends adoptable(Writable) {
   readonly path: unknown;
   fd: number | null;
   bytesWritten = 0;
@@ -138,6 +140,10 @@ class WriteStream extends Writable {
     this.end();
   }
 }
+
+const ReadStream = callable(FileReader);
+const WriteStream = callable(FileWriter);
+nameClasses({ ReadStream, WriteStream });
 
 function attempt(done: Done, run: () => void): void {
   try {
@@ -190,10 +196,10 @@ class FileHandle extends EventEmitter {
     core.close(this.fd);
     this.emit("close");
   }
-  createReadStream(options?: object): ReadStream {
+  createReadStream(options?: object): FileReader {
     return new ReadStream(undefined, { ...options, fd: this.fd });
   }
-  createWriteStream(options?: object): WriteStream {
+  createWriteStream(options?: object): FileWriter {
     return new WriteStream(undefined, { ...options, fd: this.fd });
   }
   async [Symbol.asyncDispose](): Promise<void> {

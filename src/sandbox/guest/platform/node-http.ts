@@ -1,13 +1,14 @@
 // node:http and node:https: clients over the `fetch` capability. Servers can be created and cannot listen, because a tool has no sockets.
 
+import { callable } from "./callable-classes.ts";
 import { nameClasses } from "./class-names.ts";
 import { type Agent, HttpAgent, HttpsAgent } from "./http-agent.ts";
 import { ClientRequest as Request } from "./http-client.ts";
 import { METHODS, STATUS_CODES } from "./http-constants.ts";
 import { validateHeaderName, validateHeaderValue } from "./http-headers.ts";
-import { IncomingMessage } from "./http-incoming.ts";
-import { OutgoingMessage } from "./http-outgoing.ts";
-import { createServer, Server, ServerResponse } from "./http-server.ts";
+import { IncomingMessage as Incoming } from "./http-incoming.ts";
+import { OutgoingMessage as Outgoing } from "./http-outgoing.ts";
+import { ServerResponse as Answer, createServer, Server as HttpServer } from "./http-server.ts";
 import { unsupported } from "./node-error.ts";
 import { Stream } from "./node-stream.ts";
 import { addUnsupported } from "./unsupported-members.ts";
@@ -22,6 +23,11 @@ class ClientRequest extends Request {
     super(agents.http, args);
   }
 }
+
+const IncomingMessage = callable(Incoming);
+const OutgoingMessage = callable(Outgoing);
+const Server = callable(HttpServer);
+const ServerResponse = callable(Answer);
 
 /** Returns the functions of a module, which a tool can give another agent. */
 function clientOf(module: { readonly globalAgent: Agent }) {

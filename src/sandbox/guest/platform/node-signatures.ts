@@ -1,5 +1,7 @@
 // Signatures and RSA encryption of node:crypto, with keys in the worker.
 import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
+import { adoptable, callable } from "./callable-classes.ts";
+import { nameClasses } from "./class-names.ts";
 import { callWorker, callWorkerForBytes } from "./crypto-call.ts";
 import { type Data, dataBytes, encode, maybeLater } from "./node-crypto-data.ts";
 import { checkString, nodeError } from "./node-error.ts";
@@ -63,7 +65,7 @@ function run({ algorithm, pieces, key, options, signature }: Operation): unknown
   return call("endSignature", [handle, keyHandle(key), wire], []);
 }
 
-class Signature extends Writable {
+class Signature extends adoptable(Writable) {
   readonly algorithm: string;
   #pieces: Uint8Array[] | undefined = [];
 
@@ -95,7 +97,7 @@ class Signature extends Writable {
   }
 }
 
-export class Sign extends Signature {
+class Signer extends Signature {
   sign(given: unknown, encoding?: string): unknown {
     if (given === undefined || given === null)
       throw nodeError(Error, "ERR_CRYPTO_SIGN_KEY_REQUIRED", "No key provided to sign");
@@ -108,7 +110,7 @@ export class Sign extends Signature {
   }
 }
 
-export class Verify extends Signature {
+class Verifier extends Signature {
   verify(given: unknown, signature: Data, encoding?: string): boolean {
     const key = toPublicKey(given);
     const { algorithm } = this;
@@ -117,8 +119,12 @@ export class Verify extends Signature {
   }
 }
 
-export const createSign = (algorithm: string, options?: object): Sign => new Sign(algorithm, options);
-export const createVerify = (algorithm: string, options?: object): Verify => new Verify(algorithm, options);
+export const Sign = callable(Signer);
+export const Verify = callable(Verifier);
+nameClasses({ Sign, Verify });
+
+export const createSign = (algorithm: string, options?: object): Signer => new Sign(algorithm, options);
+export const createVerify = (algorithm: string, options?: object): Verifier => new Verify(algorithm, options);
 
 function toAlgorithm(algorithm: unknown): string | null {
   if (algorithm === null || algorithm === undefined) return null;

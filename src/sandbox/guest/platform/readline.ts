@@ -1,5 +1,7 @@
 // node:readline over a stream: its lines as events or as an iterator. There is no terminal.
 
+import { adoptable, callable } from "./callable-classes.ts";
+import { nameClasses } from "./class-names.ts";
 import { StringDecoder } from "./node-buffer.ts";
 import { constructible, unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
@@ -20,7 +22,7 @@ interface InterfaceOptions {
   readonly prompt?: string;
 }
 
-class Interface extends EventEmitter {
+class LineReader extends adoptable(EventEmitter) {
   readonly input: Input;
   readonly output: Output | undefined;
   readonly terminal = false;
@@ -126,7 +128,10 @@ class Interface extends EventEmitter {
   }
 }
 
-class PromisesInterface extends Interface {
+const Interface = callable(LineReader);
+nameClasses({ Interface });
+
+class PromisesInterface extends LineReader {
   override question(query: string): unknown {
     return new Promise<string>((resolve) => super.question(query, resolve));
   }
@@ -146,7 +151,7 @@ export const readline = {
   Interface,
   createInterface: constructible(
     "createInterface",
-    (given: InterfaceOptions | Input, output?: Output) => new Interface(given, output),
+    (given: InterfaceOptions | Input, output?: Output) => new LineReader(given, output),
   ),
   clearLine: unsupportedFunction("clearLine"),
   clearScreenDown: unsupportedFunction("clearScreenDown"),
