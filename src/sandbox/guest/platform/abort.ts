@@ -5,6 +5,7 @@ import { createDomException } from "../module-loader.ts";
 import { append, MathMin, NumberConstructor, NumberIsFinite, TypeErrorConstructor } from "../primordials.ts";
 import { startTimer } from "../timers.ts";
 import { dispatch, Event, EventTarget, getHandler, setHandler } from "./events.ts";
+import { pickFields, showAs } from "./fetch-inspect.ts";
 import { defineInterface } from "./interface.ts";
 
 /** Longest delay in ms that the worker's timers accept. */
@@ -143,3 +144,6 @@ defineInterface("AbortSignal", AbortSignal);
 defineInterface("AbortController", AbortController);
 
 export const createAbortSignal = (): AbortSignal => new AbortSignal(KEY);
+
+showAs("AbortSignal", AbortSignal, (signal) => pickFields(signal, ["aborted"]));
+showAs("AbortController", AbortController, (controller) => pickFields(controller, ["signal"]));

@@ -1,8 +1,10 @@
 // Blob and File (W3C File API). The bytes of a blob never change and leave it only as copies, so slices and clones share them.
+
 import { callSerial } from "../call-state.ts";
 import { now } from "../coarse-time.ts";
 import { addPlatformType } from "../platform-types.ts";
 import { TextDecoder, TextEncoder } from "./encoding.ts";
+import { pickFields, showAs } from "./fetch-inspect.ts";
 import { ReadableStream } from "./streams.ts";
 import { bytesOf, defineInterface, requireArguments, toClampedInteger, toDictionary, toInteger } from "./webidl.ts";
 
@@ -206,3 +208,6 @@ addPlatformType({
   owns: isBlob,
   clone: (value) => (isFile(value) ? cloneFile(value) : makeBlob(blobBytes(value as Blob), (value as Blob).type)),
 });
+
+showAs("Blob", Blob, (blob) => pickFields(blob, ["size", "type"]));
+showAs("File", File, (file) => pickFields(file, ["size", "type", "name", "lastModified"]));

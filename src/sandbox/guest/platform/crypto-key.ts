@@ -1,9 +1,11 @@
 // CryptoKey: exposes the metadata of a key that the worker owns. The guest has only a number for it, which this file alone reads.
+
 import type { KeyMetadata } from "../../protocol/crypto-messages.ts";
 import { ask } from "../host.ts";
 import { createDomException } from "../module-loader.ts";
 import { addPlatformType } from "../platform-types.ts";
 import { Handles } from "./crypto-handles.ts";
+import { pickFields, showAs } from "./fetch-inspect.ts";
 
 /** Approximate size of a key in the worker. The guest's object takes the same size, so that V8 collects unreferenced keys. */
 const KEY_BYTES = 4_096;
@@ -79,3 +81,5 @@ addPlatformType({
     return toCryptoKey(reply.value);
   },
 });
+
+showAs("CryptoKey", CryptoKey, (key) => pickFields(key, ["type", "extractable", "algorithm", "usages"]));

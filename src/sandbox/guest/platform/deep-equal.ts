@@ -11,6 +11,11 @@ interface Comparison {
   readonly seen: Seen;
 }
 
+interface KeyLike {
+  equals(other: unknown): boolean;
+}
+
+const tagOf = (value: unknown): string => Object.prototype.toString.call(value).slice("[object ".length, -1);
 const isObject = (value: unknown): value is Keyed => typeof value === "object" && value !== null;
 const isNumberNaN = (value: unknown): boolean => typeof value === "number" && Number.isNaN(value);
 
@@ -53,6 +58,8 @@ function sameInside(a: object, b: object, how: Comparison): boolean | undefined 
   }
   if (types.isSet(a)) return types.isSet(b) && sameSet(a as Set<unknown>, b as Set<unknown>, how);
   if (types.isMap(a)) return types.isMap(b) && sameMap(a as Map<unknown, unknown>, b as Map<unknown, unknown>, how);
+  if (tagOf(a) === "URL") return (a as { href?: unknown }).href === (b as { href?: unknown }).href;
+  if (types.isKeyObject(a)) return types.isKeyObject(b) && (a as KeyLike).equals(b);
   if (types.isPromise(a) || types.isWeakMap(a) || types.isWeakSet(a)) return false;
   return undefined;
 }

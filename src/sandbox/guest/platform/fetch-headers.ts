@@ -231,7 +231,12 @@ export class Headers {
 }
 const iterate = makePairIterators<Headers, string>("Headers", (headers) => headerListOf(headers).sorted());
 defineInterface("Headers", Headers);
-showAs("Headers", Headers, (headers) => Object.fromEntries(headerListOf(headers).sorted()));
+showAs("Headers", Headers, (headers) => {
+  const shown: { [name: string]: string } = {};
+  for (const [name, value] of headerListOf(headers).sorted())
+    shown[name] = Object.hasOwn(shown, name) ? `${shown[name]}, ${value}` : value;
+  return shown;
+});
 Object.defineProperty(Headers.prototype, Symbol.iterator, {
   value: Headers.prototype.entries,
   writable: true,

@@ -1,5 +1,7 @@
 // URL and URLSearchParams: the classes of whatwg-url, with shims for parts of its dependencies (see sandbox-artifacts.ts).
+
 import { addPlatformType } from "../platform-types.ts";
+import { pickFields, showAs, showPairs } from "./fetch-inspect.ts";
 
 interface Classes {
   readonly URL: typeof import("whatwg-url").URL;
@@ -50,3 +52,10 @@ for (const [name, value] of Object.entries(objectUrls)) {
 // According to the URL standard, neither is serializable.
 addPlatformType({ owns: isOf(URL.prototype, "href") });
 addPlatformType({ owns: isOf(URLSearchParams.prototype, "size") });
+
+const URL_FIELDS = [
+  ...(["href", "origin", "protocol", "username", "password", "host", "hostname", "port"] as const),
+  ...(["pathname", "search", "searchParams", "hash"] as const),
+];
+showAs("URL", URL, (url) => pickFields(url, URL_FIELDS));
+showPairs("URLSearchParams", URLSearchParams, (parameters) => [...parameters]);

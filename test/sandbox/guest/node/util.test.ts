@@ -124,6 +124,48 @@ describe("node:util", () => {
       },
     ],
     [
+      "inspects objects of the web platform",
+      async () => {
+        const { format, inspect } = process.getBuiltinModule("node:util");
+        const cookies = new Headers();
+        cookies.append("set-cookie", "a=1");
+        cookies.append("set-cookie", "b=2");
+        const long = new URLSearchParams({ a: "1", name: "x".repeat(40), other: "y".repeat(30) });
+        const raw = new Uint8Array(16);
+        return [
+          inspect(new URL("http://u:p@x:81/a?a=1&b=2#h")),
+          inspect({ url: new URL("http://x/?a=1") }),
+          inspect([new URLSearchParams("a=1&b=2"), new URLSearchParams()]),
+          inspect(long),
+          inspect(new Blob(["x"], { type: "a/b" })),
+          inspect(new File(["x"], "n", { lastModified: 1 })),
+          inspect({ controller: new AbortController(), signal: AbortSignal.abort() }),
+          inspect(new ReadableStream()),
+          inspect(new ReadableStream({ type: "bytes" })),
+          inspect(new WritableStream()),
+          inspect(await crypto.subtle.importKey("raw", raw, "AES-GCM", true, ["encrypt"])),
+          /'a=1, b=2'/.test(inspect(cookies)),
+          format("%s %s %s", new URL("http://x/"), new URLSearchParams("a=1"), new Map([[1, 2]])),
+          typeof URL,
+          typeof URLSearchParams,
+        ];
+      },
+    ],
+    [
+      "tells apart URLs and keys that differ",
+      () => {
+        const { isDeepStrictEqual } = process.getBuiltinModule("node:util");
+        const { createSecretKey } = process.getBuiltinModule("node:crypto");
+        const key = (text: string): object => createSecretKey(Buffer.from(text));
+        return [
+          isDeepStrictEqual(new URL("http://a"), new URL("http://a")),
+          isDeepStrictEqual({ url: new URL("http://a") }, { url: new URL("http://b") }),
+          isDeepStrictEqual(key("a"), key("a")),
+          isDeepStrictEqual(key("a"), key("b")),
+        ];
+      },
+    ],
+    [
       "parses arguments and styles text",
       () => {
         const { parseArgs, styleText, stripVTControlCharacters, parseEnv, toUSVString } =
