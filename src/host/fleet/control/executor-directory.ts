@@ -49,6 +49,16 @@ interface Followed {
   readonly unsubscribe: () => void;
 }
 
+/** What a call needs of its executor. */
+export interface AvailabilityQuery {
+  readonly pools: readonly string[];
+  readonly needs: CallNeeds;
+  /** Ids of the executors that could not begin it. */
+  readonly failedOn: ReadonlySet<string>;
+  /** The session in whose isolate it runs. */
+  readonly session?: { readonly executor: Pick<RemoteExecutor, "id"> } | undefined;
+}
+
 export class ExecutorDirectory implements AsyncDisposable {
   /** Id of this control plane. */
   readonly control: string = randomBytes(12).toString("base64url");
@@ -108,15 +118,28 @@ export class ExecutorDirectory implements AsyncDisposable {
     return [...this.#followed.values()].flatMap(({ executor }) => (executor.seenAt > since ? [executor] : []));
   }
 
-  /** Returns the executors of these pools that may get a call now. */
-  available(pools: readonly string[], needs: CallNeeds, isNested: boolean): readonly RemoteExecutor<RemoteAttempt>[] {
+  /**
+   * Returns the executors that may get a call now: if one has the isolate of its session, only that one. Those that could not begin this call or
+   * others are the last resort: they have free slots because they run nothing, so a call waits for another one that is full rather than fail there.
+   */
+  available(
+    { pools, needs, failedOn, session }: AvailabilityQuery,
+    isNested: boolean,
+  ): readonly RemoteExecutor<RemoteAttempt>[] {
     const now = performance.now();
-    const found: RemoteExecutor<RemoteAttempt>[] = [];
+    const { silenceMs } = this.#options;
+    const usable: RemoteExecutor<RemoteAttempt>[] = [];
+    const lastResort: RemoteExecutor<RemoteAttempt>[] = [];
+    let hasOther = false;
     for (const { executor } of this.#followed.values()) {
       const isSuitable = pools.includes(executor.announcement.pool) && executor.isReadyFor(needs);
-      if (isSuitable && executor.canTake(now, this.#options.silenceMs, isNested)) found.push(executor);
+      if (!isSuitable || !executor.isConnected(now, silenceMs, isNested)) continue;
+      if (session !== undefined && session.executor !== executor) continue;
+      const isLast = session === undefined && (failedOn.has(executor.id) || executor.isFailing(now));
+      hasOther ||= !isLast;
+      if (executor.canTake(now, silenceMs, isNested)) (isLast ? lastResort : usable).push(executor);
     }
-    return found;
+    return hasOther ? usable : lastResort;
   }
 
   /** Whether an executor of these pools is connected that can run calls with these needs. */

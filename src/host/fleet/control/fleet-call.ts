@@ -32,6 +32,8 @@ export class FleetCall implements Ticket, SessionCall<FleetCall> {
   queueTimer: NodeJS.Timeout | undefined;
   attempt: CallAttempt | undefined;
   attempts = 0;
+  /** Ids of the executors that could not begin it. It runs on another one if there is one. */
+  readonly failedOn = new Set<string>();
   /** When the current attempt began, by performance.now(). */
   placedAt = 0;
   state: "queued" | "placed" | "over" = "queued";

@@ -163,8 +163,8 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
     for (const entry of this.#queue.candidates()) {
       const call = entry.item;
       const isNested = canUseParentSlot(entry);
-      const { session, pools, needs } = call;
-      const key = `${isNested} ${needs.python} ${session?.executor.id ?? needs.session} ${pools.join(" ")}`;
+      const { session, pools, needs, failedOn } = call;
+      const key = `${isNested} ${needs.python} ${session?.executor.id ?? needs.session} ${pools.join(" ")} ${[...failedOn].join(" ")}`;
       if (blocked.has(key)) continue;
       if (session !== undefined && !pools.includes(session.executor.announcement.pool)) {
         session.lose("pool-denied");
@@ -180,11 +180,13 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
     return false;
   }
 
-  /** Returns the executors that may get a call now: if one has the isolate of its session, only that one. */
-  #candidatesFor({ pools, needs, session }: FleetCall, isNested: boolean): readonly RemoteExecutor<RemoteAttempt>[] {
-    const all = this.#executors.available(pools, needs, isNested);
-    if (session !== undefined) return all.filter((executor) => executor === session.executor);
-    return needs.session === true ? all.filter(({ hasRoomForSession }) => hasRoomForSession) : all;
+  /** See `ExecutorDirectory.available`. */
+  #candidatesFor(call: FleetCall, isNested: boolean): readonly RemoteExecutor<RemoteAttempt>[] {
+    const { needs, session } = call;
+    const all = this.#executors.available(call, isNested);
+    return session === undefined && needs.session === true
+      ? all.filter(({ hasRoomForSession }) => hasRoomForSession)
+      : all;
   }
 
   #send(call: FleetCall, executor: RemoteExecutor<RemoteAttempt>, isNested: boolean): void {
@@ -236,6 +238,7 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
     }
     this.#sessions.leave(call);
     if (reason !== "no-bundle") executor.pause();
+    if (reason === "failed") call.failedOn.add(executor.id);
     // A full executor has not tried to run the call.
     if (reason === "full" || reason === "draining") call.attempts -= 1;
     this.#retry(call, { begun: false }, 0);
@@ -254,6 +257,8 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
     // The executor may be alive, and must not run the call any longer.
     attempt.executor.send({ type: "cancel", token: attempt.token });
     const { session } = attempt.call;
+    if (loss.isNotStarted === true) attempt.executor.recordFailure();
+    if (!loss.begun) attempt.call.failedOn.add(attempt.executor.id);
     if (session !== undefined && (loss.begun || session.isKept)) {
       // It may have changed the state of the session, even if nothing of it has arrived.
       this.#giveUp(attempt.call, loss, peakBytes);

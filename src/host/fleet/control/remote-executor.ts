@@ -32,6 +32,10 @@ const FULL_MS = 250;
 /** Time in ms after which a request to prepare Python is repeated: it can be lost. Preparing twice is a no-op. */
 const PREPARE_MS = 5_000;
 
+/** Time in ms for which an executor that cannot start processes is avoided at first, and at most. */
+const FAILING_MS = 5_000;
+const MAX_FAILING_MS = 60_000;
+
 export interface RemoteExecutorOptions {
   readonly id: string;
   /** Id of this control plane. */
@@ -87,6 +91,9 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
   seenAt: number = performance.now();
   /** No call is sent to it before this time: it was full, or NATS reported that it is not connected. */
   #pausedUntil = 0;
+  /** Until when it is avoided, by performance.now(), and for how long that is, in ms. */
+  #failingUntil = Number.NEGATIVE_INFINITY;
+  #failingMs = FAILING_MS;
   /** Calls that were sent since the last announcement, minus those that ended. */
   #sinceAnnounced = 0;
   #roots = 0;
@@ -112,10 +119,30 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
     return Math.max(this.#roots, this.announcement.busy + this.#sinceAnnounced);
   }
 
+  /** Whether it is connected and takes calls, although it may be full now. */
+  isConnected(now: number, silenceMs: number, isNested: boolean): boolean {
+    // An executor that stops still takes nested calls, so that their callers can finish.
+    return (isNested || !this.announcement.isDraining) && now - this.seenAt < silenceMs;
+  }
+
   /** Whether it may get a call now. */
   canTake(now: number, silenceMs: number, isNested: boolean): boolean {
-    // An executor that stops still takes nested calls, so that their callers can finish.
-    return (isNested || !this.announcement.isDraining) && now >= this.#pausedUntil && now - this.seenAt < silenceMs;
+    return now >= this.#pausedUntil && this.isConnected(now, silenceMs, isNested);
+  }
+
+  /** Whether it could not start a process for a call a short time ago. */
+  isFailing(now: number): boolean {
+    return now < this.#failingUntil;
+  }
+
+  /** Records that it could not start a process for a call. Each time soon after the last one, it is avoided for twice as long. */
+  recordFailure(): void {
+    const now = performance.now();
+    // Calls that fail together count once.
+    if (this.isFailing(now)) return;
+    this.#failingMs =
+      now - this.#failingUntil > MAX_FAILING_MS ? FAILING_MS : Math.min(MAX_FAILING_MS, 2 * this.#failingMs);
+    this.#failingUntil = now + this.#failingMs;
   }
 
   /** Whether it can run calls with these needs. */
