@@ -41,6 +41,8 @@ import { listen, MAX_STREAMS } from "./http/listen.ts";
 import { OpenStreams } from "./http/open-streams.ts";
 import { DatabaseKvStore } from "./kv/database-kv-store.ts";
 import { openTenantCodeMode, openTenantMcp } from "./mcp/mcp-endpoints.ts";
+import { ReceivedRequests } from "./mcp/received-requests.ts";
+import { SessionForwarding } from "./mcp/session-forwarding.ts";
 import { Metrics } from "./operation/metrics.ts";
 import { RequestLog } from "./operation/request-log.ts";
 import { SerialReads } from "./operation/serial-reads.ts";
@@ -267,7 +269,11 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
       acceptsCalls: () => acceptsCalls,
     }),
   );
-  const peerServer = new PeerServer({ ...peering, run: (call) => calls.runReceived(call) });
+  const peerServer = new PeerServer({
+    ...peering,
+    run: (call) => calls.runReceived(call),
+    serve: (request) => receivedRequests.serve(request),
+  });
   const tenantChanges = resources.use(
     new TenantChanges({ db, bus, requests, glovebox, authenticator, tools, slots, calls }),
   );
@@ -294,9 +300,17 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     ...{ glovebox, authenticator, tools, calls, runs, database, onError },
     allowedHosts,
     maxBodyBytes: config.maxBodyBytes,
+    sessionPrefix: kind === "postgres" ? bus.replicaId : undefined,
   };
   const mcp = resources.use(openTenantMcp(mcpDependencies));
   const codeMode = resources.use(openTenantCodeMode(mcpDependencies));
+  const receivedRequests = new ReceivedRequests({ authenticator, endpoints: { mcp, "code-mode": codeMode }, onError });
+  const forwarding = resources.use(
+    new SessionForwarding({
+      ...{ db, peers, replicaId: bus.replicaId, maxBodyBytes: config.maxBodyBytes, now: () => clock.now() },
+      onError: (error) => log.error({ err: error }, "replicas"),
+    }),
+  );
   const installed = join(config.dataDir, "installed-packages");
   const installer = config.packages && new PackageInstaller(config.packages, installed);
   const { maxStreamsPerTenant: perTenant, maxStreamsPerKey: perKey, maxStreamMs: maxMs } = config;
@@ -320,8 +334,8 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
       runningCounts,
       tenantChanges,
       runs,
-      mcp,
-      codeMode,
+      mcp: forwarding.wrap(mcp, "mcp"),
+      codeMode: forwarding.wrap(codeMode, "code-mode"),
       metrics,
       streams,
     },
@@ -385,6 +399,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     // Before the Glovebox, which accepts no calls while it closes.
     await runs.close(drainMs);
     await Promise.all([calls.drain(drainMs), glovebox.close({ drainMs })]);
+    forwarding[Symbol.dispose]();
     await Promise.all([mcp.close(), codeMode.close()]);
     // Their last messages are sent, and one that has not begun does not hold up the end.
     await Promise.race([peerServer.settled(), sleep(PEERS_MS, undefined, { ref: false })]);

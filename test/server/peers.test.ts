@@ -6,9 +6,15 @@ import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, test } from "vitest";
 import { ExchangeKeys } from "../../src/server/replicas/peers/exchange-keys.ts";
 import { FrameOpener, FrameSealer, PeerFrameReader } from "../../src/server/replicas/peers/frames.ts";
-import type { AnswerMessage, PeerCallMessage } from "../../src/server/replicas/peers/messages.ts";
+import type { AnswerMessage, PeerCallMessage, PeerRequestMessage } from "../../src/server/replicas/peers/messages.ts";
 import { PeerClient, PeerExchange, PeerUnreachable } from "../../src/server/replicas/peers/peer-client.ts";
-import { PEER_PATH, PeerServer, type ReceivedCall, VALID_MS } from "../../src/server/replicas/peers/peer-server.ts";
+import {
+  PEER_PATH,
+  PeerServer,
+  type ReceivedCall,
+  type ReceivedRequest,
+  VALID_MS,
+} from "../../src/server/replicas/peers/peer-server.ts";
 import { MasterKey } from "../../src/server/secrets/master-key.ts";
 
 const KEY = new MasterKey(Buffer.alloc(32, 1));
@@ -17,6 +23,9 @@ const NEVER = new AbortController().signal;
 const CALL: PeerCallMessage = {
   ...{ type: "call", at: 0, mode: "sync", callId: `call_${"0".repeat(26)}`, tenantId: "acme", keyId: "key_1" },
   ...{ toolName: "t", sessionId: "s" },
+};
+const REQUEST: PeerRequestMessage = {
+  ...{ type: "request", at: 0, tenantId: "acme", keyId: "key_1", endpoint: "mcp", method: "POST", headers: {} },
 };
 const DECLINED: AnswerMessage = { type: "declined", reason: "not_home" };
 
@@ -40,6 +49,7 @@ async function openReplica({
   now = (): number => 0,
   acceptsCalls = (): boolean => true,
   run = async ({ answer }: ReceivedCall): Promise<void> => answer(DECLINED),
+  serve = async ({ answer }: ReceivedRequest): Promise<void> => await answer({ type: "end" }),
 } = {}): Promise<Replica> {
   const received: ReceivedCall[] = [];
   const peers = new PeerServer({
@@ -48,6 +58,7 @@ async function openReplica({
       received.push(call);
       await run(call);
     },
+    serve,
   });
   const server = createServer((request, response) => peers.receive(request, response));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -224,6 +235,70 @@ describe("two replicas with the same master key", () => {
   });
 });
 
+describe("a request of an MCP session", () => {
+  async function requestVia(url: string, texts: readonly string[] = []) {
+    const exchange = await openClient().open({ replicaId: "replica-home", url }, NEVER, "request");
+    if (!(exchange instanceof PeerExchange)) return exchange;
+    using _ = exchange;
+    const messages: unknown[] = [];
+    for await (const { message, texts: more } of exchange.request(REQUEST, texts)) {
+      messages.push(more.length === 0 ? message : { ...message, texts: more });
+      if (message.type === "end" || message.type === "declined") break;
+    }
+    return messages;
+  }
+
+  test("is answered with a status and the parts of a body", async () => {
+    const home = await openReplica({
+      serve: async ({ message, body, answer }) => {
+        await answer({ type: "head", status: 200, headers: { "content-type": "text/plain" } });
+        await answer({ type: "body" }, [`${message.tenantId} ${body}`]);
+        await answer({ type: "end" });
+      },
+    });
+    expect(await requestVia(home.url, ["ü"])).toEqual([
+      { type: "head", status: 200, headers: { "content-type": "text/plain" } },
+      { type: "body", texts: ["acme ü"] },
+      { type: "end" },
+    ]);
+    expect(home.received).toEqual([]);
+  });
+
+  test("is written only as fast as it is read, and ends for its home when nothing reads it", async () => {
+    let written = 0;
+    const home = await openReplica({
+      serve: async ({ signal, answer }) => {
+        while (!signal.aborted) {
+          await answer({ type: "body" }, ["x".repeat(1_000_000)]);
+          written += 1;
+        }
+      },
+    });
+    const exchange = await openClient().open({ replicaId: "replica-home", url: home.url }, NEVER, "request");
+    const parts = (exchange as PeerExchange).request(REQUEST, []);
+    await parts.next();
+    const counts = [-1];
+    const isStill = (): boolean => counts.push(written) > 0 && counts.at(-1) === counts.at(-2);
+    await expect.poll(isStill, { interval: 500 }).toBe(true);
+    // The buffers of the two sockets and of the response have a few MB.
+    expect(written).toBeLessThan(100);
+    (exchange as PeerExchange)[Symbol.dispose]();
+    await parts.return();
+    await home.peers.settled();
+  });
+
+  test("is not taken for a call, nor a call for a request", async () => {
+    const home = await openReplica();
+    const client = openClient();
+    const peer = { replicaId: "replica-home", url: home.url };
+    const asCall = (await client.open(peer, NEVER)) as PeerExchange;
+    await expect(asCall.request(REQUEST, []).next()).rejects.toThrow();
+    const asRequest = (await client.open(peer, NEVER, "request")) as PeerExchange;
+    await expect(asRequest.call(CALL, []).next()).rejects.toThrow();
+    expect(home.received).toEqual([]);
+  });
+});
+
 describe("what is not from such a replica", () => {
   test("is answered like a path that does not exist", async () => {
     const home = await openReplica();
@@ -246,6 +321,7 @@ describe("what is not from such a replica", () => {
       [HEADERS, Buffer.from([255, 255, 255, 255, 0])],
       [HEADERS, helloOf(KEY).subarray(0, -1)],
       [HEADERS, helloOf(KEY, 0, { more: true })],
+      [HEADERS, helloOf(KEY, 0, { kind: "other" })],
       [HEADERS, helloOf(KEY, 0, { padding: "x".repeat(2_000) })],
     ] as const) {
       const reply = await post(home.url, headers as never, body);

@@ -50,8 +50,8 @@ export interface ServerDependencies {
   readonly runningCounts: RunningCounts;
   readonly tenantChanges: TenantChanges;
   readonly runs: RunService;
-  readonly mcp: McpEndpoint;
-  readonly codeMode: McpEndpoint;
+  readonly mcp: Pick<McpEndpoint, "fetch">;
+  readonly codeMode: Pick<McpEndpoint, "fetch">;
   readonly metrics: Metrics;
   readonly requestLog: RequestLog;
   readonly streams: OpenStreams;

@@ -66,7 +66,7 @@ export class TenantCodeMode implements AsyncDisposable {
   }
 
   #create(tenantId: string): OpenCodeMode {
-    const { glovebox, authenticator, calls, onError, allowedHosts, maxBodyBytes } = this.#dependencies;
+    const { glovebox, authenticator, calls, onError, allowedHosts, maxBodyBytes, sessionPrefix } = this.#dependencies;
     // Without TypeScript on this machine, code runs unchecked.
     const codeMode = createHostedCodeMode(
       glovebox,
@@ -92,6 +92,7 @@ export class TenantCodeMode implements AsyncDisposable {
       // The guard of the route has checked that the key may act for this tenant.
       tenantOf: () => tenantId,
       ...toRequestLimits(maxBodyBytes),
+      sessions: { idPrefix: sessionPrefix },
       onError,
     });
     return { codeMode, handler, uses: 0 };

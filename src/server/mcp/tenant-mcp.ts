@@ -30,6 +30,8 @@ export interface TenantMcpDependencies {
   readonly allowedHosts: AllowedHosts;
   /** Largest body of a request in bytes. */
   readonly maxBodyBytes: number;
+  /** Id of this replica, with which the ids of its sessions begin; undefined if it is the only one. */
+  readonly sessionPrefix: string | undefined;
   readonly onError: (error: unknown) => void;
 }
 
@@ -96,6 +98,7 @@ export class TenantMcp implements AsyncDisposable {
       // The guard of the route has checked that the key may act for this tenant.
       tenantOf: ({ request }) => tenantOfPath(request.url),
       ...toRequestLimits(dependencies.maxBodyBytes),
+      sessions: { idPrefix: dependencies.sessionPrefix },
       runs: createTaskRuns(dependencies.runs, dependencies.database.db, () => this.#caller()),
       onError,
     });

@@ -766,7 +766,11 @@ export function publicEntries(glovebox: Glovebox): readonly PublicEntry[] {
       where: "options",
       options: {
         ...{ ...serverOptions, auth: "object", tenantOf: "function", allowedHosts: "list", allowedOrigins: "list" },
-        ...{ allowIpHosts: "boolean", maxBodyBytes: "number", sessions: { max: "number", idleMs: "number" } },
+        ...{
+          allowIpHosts: "boolean",
+          maxBodyBytes: "number",
+          sessions: { max: "number", idleMs: "number", idPrefix: "text" },
+        },
         limits: {
           ...{ requests: shared, listenStreams: shared, requestBytes: shared, responseBytes: shared },
           ...{ identifyMs: "number", bodyMs: "number", unreadMs: "number", expiredCallMs: "number" },

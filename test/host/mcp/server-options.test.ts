@@ -125,6 +125,7 @@ describe("createMcpHandler() and serveMcpStdio()", () => {
     [{ maxBodyBytes: Number.NaN }, "options.maxBodyBytes: "],
     [{ sessions: { maximum: 1 } }, "options.sessions.maximum: Unknown option"],
     [{ sessions: { max: 0 } }, "options.sessions.max: "],
+    [{ sessions: { idPrefix: "a.b" } }, "options.sessions.idPrefix: Expected 1 to 64 letters"],
     [{ context: { tenantId: "acme" } }, "options.context.tenantId: Unknown option"],
     [{ context: { timeoutMs: "10" } }, "options.context.timeoutMs: "],
     [{ limits: { request: {} } }, 'options.limits.request: Unknown option. Did you mean "requests"?'],

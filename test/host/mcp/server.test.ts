@@ -650,6 +650,13 @@ describe("McpHandler.fetch()", () => {
       expect([await ping("acme", used), await ping("acme", unused)]).toEqual([200, 404]);
     });
 
+    test("ids begin with a prefix, and one without it is unknown", async () => {
+      const { begin, ping } = begun(createMcpHandler(glovebox, { tenantOf, sessions: { idPrefix: "process-1" } }));
+      const id = await begin("acme");
+      expect(id).toMatch(/^process-1\.[\da-f-]{36}$/);
+      expect([await ping("acme", id), await ping("acme", id.split(".")[1] as string)]).toEqual([200, 404]);
+    });
+
     test("an invalid number of sessions is rejected", () => {
       expect(() => createMcpHandler(glovebox, { sessions: { max: 0 } })).toThrow(/options\.sessions/);
     });

@@ -29,11 +29,20 @@ export interface HttpSessionOptions {
    * @default 1_800_000 (30 minutes)
    */
   readonly idleMs?: number | undefined;
+  /**
+   * Beginning of the ids of sessions, before a dot: 1 to 64 letters, digits, hyphens and underscores. With the name of the process, whatever
+   * distributes the requests finds the process that has a session. Default: none
+   */
+  readonly idPrefix?: string | undefined;
 }
 
 export const SessionOptionsSchema = strictObject({
   max: z.int().min(1).max(100_000).default(1_000),
   idleMs: z.int().min(1_000).max(86_400_000).default(1_800_000),
+  idPrefix: z
+    .string()
+    .regex(/^[\w-]{1,64}$/, "Expected 1 to 64 letters, digits, hyphens and underscores")
+    .optional(),
 });
 
 const CancelledSchema = z.object({
@@ -134,7 +143,8 @@ export class HttpSessions implements AsyncDisposable {
     if (this.#sessions.size >= this.#options.max && !this.#evict(owner)) {
       return rejectUnavailable("Too many sessions are open; try again later");
     }
-    const id = randomUUID();
+    const { idPrefix } = this.#options;
+    const id = idPrefix === undefined ? randomUUID() : `${idPrefix}.${randomUUID()}`;
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => id,
       onsessionclosed: () => this.#end(id),

@@ -1,5 +1,5 @@
-// Messages between replicas about a call. Each message is JSON, which a strict schema parses, and the long texts of the call, which are JSON
-// by themselves.
+// Messages between replicas about a call of a tool session, or a request of an MCP session. Each message is JSON, which a strict schema parses,
+// and the long texts of the call or the request.
 import * as z from "zod";
 import { ERROR_CODES, type ErrorCode } from "../../../host/index.ts";
 import { PeerProtocolError } from "./frames.ts";
@@ -14,7 +14,10 @@ export const HelloSchema = z.strictObject({
   type: z.literal("hello"),
   /** When it was sent, by the clock of the database. */
   at: TimeSchema,
+  /** What follows. Replicas of earlier releases send none. */
+  kind: z.enum(["call", "request"]).default("call"),
 });
+export type ExchangeKind = z.infer<typeof HelloSchema>["kind"];
 
 /**
  * Why a replica does not run a call. Nothing of it has run.
@@ -50,6 +53,26 @@ export const PeerCallMessageSchema = z.strictObject({
 });
 export type PeerCallMessage = z.infer<typeof PeerCallMessageSchema>;
 
+/** The headers of a request that the home of an MCP session needs. */
+export const REQUEST_HEADERS = [
+  ...["accept", "authorization", "content-type", "host", "last-event-id"],
+  ...["mcp-protocol-version", "mcp-session-id", "origin"],
+] as const;
+const HeaderSchema = z.string().max(16_384);
+
+/** A request of an MCP session. Its body is a text of the message, unless it has none. */
+export const PeerRequestMessageSchema = z.strictObject({
+  type: z.literal("request"),
+  ...{ at: TimeSchema, tenantId: IdSchema, keyId: IdSchema },
+  endpoint: z.enum(["mcp", "code-mode"]),
+  method: z.enum(["GET", "POST", "DELETE"]),
+  headers: z.partialRecord(z.enum(REQUEST_HEADERS), HeaderSchema),
+});
+export type PeerRequestMessage = z.infer<typeof PeerRequestMessageSchema>;
+
+/** The only message of the caller after its hello. */
+export const PeerMessageSchema = z.discriminatedUnion("type", [PeerCallMessageSchema, PeerRequestMessageSchema]);
+
 const LogEntrySchema = z.strictObject({
   level: z.enum(["debug", "info", "warn", "error"]),
   time: z.number(),
@@ -68,6 +91,23 @@ const ProgressSchema = z.strictObject({
 /** The texts of a record, which follow in this order. The timeline is not sent, because a client that waits for a call does not get it. */
 export const RESULT_TEXTS = ["input", "output", "error", "logs", "usage", "calls", "parts"] as const;
 export type ResultText = (typeof RESULT_TEXTS)[number];
+
+/** The call or the request has not ended yet. */
+const AliveSchema = z.strictObject({ type: z.literal("alive") });
+
+/** Messages of the home of an MCP session about the response to a request, from its status to its end. */
+export const ResponseSchema = z.discriminatedUnion("type", [
+  DeclinedSchema,
+  AliveSchema,
+  z.strictObject({
+    ...{ type: z.literal("head"), status: z.int().min(200).max(599) },
+    headers: z.record(z.string().max(256), HeaderSchema),
+  }),
+  /** A part of the body, which is a text of the message. */
+  z.strictObject({ type: z.literal("body") }),
+  z.strictObject({ type: z.literal("end") }),
+]);
+export type ResponseMessage = z.infer<typeof ResponseSchema>;
 
 const numberOrNull = z.number().nullable();
 const textOrNull = TextSchema.nullable();
@@ -88,8 +128,7 @@ const CODES = Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]];
 /** Messages of the replica that has the session about a call, from its log lines to its end. */
 export const AnswerSchema = z.discriminatedUnion("type", [
   DeclinedSchema,
-  /** The call has not ended yet. */
-  z.strictObject({ type: z.literal("alive") }),
+  AliveSchema,
   z.strictObject({ type: z.literal("log"), entry: LogEntrySchema }),
   z.strictObject({ type: z.literal("progress"), progress: ProgressSchema }),
   /** The chunk is a text of the message. */

@@ -1,7 +1,8 @@
-// Passes calls on to other replicas: opens an exchange with one, which costs it nothing, and then sends the call.
+// Passes calls and requests on to other replicas: opens an exchange with one, which costs it nothing, and then sends the call or the request.
 import { randomBytes } from "node:crypto";
 import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import type * as z from "zod";
 import type { WallClock } from "../../database/database-clock.ts";
 import type { MasterKey } from "../../secrets/master-key.ts";
 import { ExchangeKeys, RANDOM_BYTES } from "./exchange-keys.ts";
@@ -10,10 +11,14 @@ import {
   type AnswerMessage,
   AnswerSchema,
   type DeclineReason,
+  type ExchangeKind,
   type Parsed,
   type PeerCallMessage,
+  type PeerRequestMessage,
   parsePeerMessage,
   ReadySchema,
+  type ResponseMessage,
+  ResponseSchema,
   toParts,
 } from "./messages.ts";
 import { ALIVE_MS, FROM_HEADER, PEER_PATH, RANDOM_HEADER, RANDOM_PATTERN } from "./peer-server.ts";
@@ -56,10 +61,11 @@ export class PeerClient implements Disposable {
 
   /**
    * Opens an exchange with a replica.
+   * @param kind what is sent then. Replicas of earlier releases know calls only
    * @returns the reason if the replica declines
    * @throws {PeerUnreachable} also when the signal aborts
    */
-  async open(peer: Peer, signal: AbortSignal): Promise<PeerExchange | DeclineReason> {
+  async open(peer: Peer, signal: AbortSignal, kind: ExchangeKind = "call"): Promise<PeerExchange | DeclineReason> {
     const { masterKey, clock, replicaId: from } = this.#dependencies;
     const random = randomBytes(RANDOM_BYTES);
     const keys = new ExchangeKeys(masterKey, { from, to: peer.replicaId, random });
@@ -73,7 +79,7 @@ export class PeerClient implements Disposable {
         ...{ [FROM_HEADER]: from, [RANDOM_HEADER]: random.toString("base64url") },
       },
     });
-    const hello = { type: "hello", at: clock.now() };
+    const hello = { type: "hello", at: clock.now(), ...(kind === "call" ? {} : { kind }) };
     for (const frame of new FrameSealer(keys.keyOf("hello")).seal(toParts(hello))) request.write(frame);
     const end = (): void => void request.destroy(new PeerUnreachable("The client has left"));
     signal.addEventListener("abort", end, { once: true });
@@ -132,7 +138,7 @@ interface ExchangeChannel {
   readonly sealer: FrameSealer;
 }
 
-/** An exchange with a replica that waits for a call. */
+/** An exchange with a replica that waits for a call or a request. */
 export class PeerExchange implements Disposable {
   readonly #channel: ExchangeChannel;
   #hasEnded = false;
@@ -145,23 +151,43 @@ export class PeerExchange implements Disposable {
    * Sends the call, and yields what the replica says about it. The consumer stops after the message that ends the call.
    * @throws {PeerProtocolError} or an error of the connection, if the replica is gone: the call may have run
    */
-  async *call(message: PeerCallMessage, texts: readonly string[]): AsyncGenerator<Parsed<AnswerMessage>, void> {
+  call(message: PeerCallMessage, texts: readonly string[]): AsyncGenerator<Parsed<AnswerMessage>, void> {
+    return this.#send(message, texts, AnswerSchema);
+  }
+
+  /**
+   * Sends a request, and yields the parts of its response. The consumer stops after the message that ends it.
+   * @throws {PeerProtocolError} or an error of the connection, if the replica is gone: the request may have had its effect
+   */
+  request(message: PeerRequestMessage, texts: readonly string[]): AsyncGenerator<Parsed<ResponseMessage>, void> {
+    return this.#send(message, texts, ResponseSchema);
+  }
+
+  async *#send<Message extends { readonly type: string }>(
+    message: PeerCallMessage | PeerRequestMessage,
+    texts: readonly string[],
+    schema: z.ZodType<Message>,
+  ): AsyncGenerator<Parsed<Message>, void> {
     const { request, response, reader, opener, sealer } = this.#channel;
     for (const frame of sealer.seal(toParts(message, texts))) request.write(frame);
     request.end();
     let silent = 0;
     let before = 0;
+    // A consumer that is slow reads nothing, whatever the replica sends.
+    let isReading = false;
     // Counted, so that a pause of this process does not look like one of the other.
     const watch = setInterval(() => {
-      silent = reader.received === before ? silent + 1 : 0;
+      silent = isReading && reader.received === before ? silent + 1 : 0;
       before = reader.received;
       if (silent > MAX_SILENT) response.destroy(new PeerProtocolError("The replica is silent"));
     }, ALIVE_MS);
     try {
       for (;;) {
+        isReading = true;
         const parts = await reader.next(opener);
+        isReading = false;
         if (parts === undefined) throw new PeerProtocolError("The replica has ended the exchange");
-        const parsed = parsePeerMessage(AnswerSchema, parts);
+        const parsed = parsePeerMessage(schema, parts);
         if (parsed.message.type !== "alive") yield parsed;
       }
     } finally {

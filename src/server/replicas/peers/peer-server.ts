@@ -1,7 +1,9 @@
-// Answers other replicas that pass on calls. A request that is not from a replica with the same master key is answered like one for a path that
+// Answers other replicas that pass on calls of tool sessions and requests of MCP sessions. A request that is not from a replica with the same master key is answered like one for a path that
 // does not exist, after at most a kilobyte of it was read.
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type * as z from "zod";
 import type { WallClock } from "../../database/database-clock.ts";
 import type { MasterKey } from "../../secrets/master-key.ts";
 import { ExchangeKeys, RANDOM_BYTES } from "./exchange-keys.ts";
@@ -9,10 +11,13 @@ import { FrameOpener, FrameSealer, PeerFrameReader, PeerProtocolError } from "./
 import {
   type AnswerMessage,
   type DeclineReason,
+  type ExchangeKind,
   HelloSchema,
   type PeerCallMessage,
-  PeerCallMessageSchema,
+  PeerMessageSchema,
+  type PeerRequestMessage,
   parsePeerMessage,
+  type ResponseMessage,
   toParts,
 } from "./messages.ts";
 
@@ -30,8 +35,8 @@ const MAX_HELLO_BYTES = 1_024;
 /** Longest time in ms until a replica has sent its first message, and its call. */
 const HELLO_MS = 5_000;
 const CALL_MS = 50_000;
-/** Calls of other replicas that run at the same time. The other connections remain for clients. */
-const MAX_CALLS = 1_024;
+/** Calls of other replicas that run at the same time, and requests that are answered. The other connections remain for clients. */
+const MAX_EXCHANGES: { readonly [Kind in ExchangeKind]: number } = { call: 1_024, request: 1_024 };
 
 const FROM_PATTERN = /^[\w-]{1,64}$/;
 export const RANDOM_PATTERN = /^[\w-]{43}$/;
@@ -47,6 +52,17 @@ export interface ReceivedCall {
   readonly answer: (message: AnswerMessage, texts?: readonly string[]) => void;
 }
 
+/** A request of an MCP session that another replica has passed on. */
+export interface ReceivedRequest {
+  readonly message: PeerRequestMessage;
+  /** Undefined for a request without one. */
+  readonly body: string | undefined;
+  /** Aborts when the other replica ends the exchange, because its client has left or it is gone. */
+  readonly signal: AbortSignal;
+  /** Sends a message. Resolves when the next one can be sent, or nothing reads them any more. */
+  readonly answer: (message: ResponseMessage, texts?: readonly string[]) => Promise<void>;
+}
+
 export interface PeerServerDependencies {
   readonly masterKey: Pick<MasterKey, "derivePeerKey">;
   readonly clock: WallClock;
@@ -56,7 +72,11 @@ export interface PeerServerDependencies {
   readonly acceptsCalls: () => boolean;
   /** Runs a call, and sends what there is to say about it. Never rejects. */
   readonly run: (call: ReceivedCall) => Promise<void>;
+  /** Answers a request. Never rejects. */
+  readonly serve: (request: ReceivedRequest) => Promise<void>;
 }
+
+type Hello = z.infer<typeof HelloSchema>;
 
 interface Connection {
   readonly request: IncomingMessage;
@@ -69,7 +89,7 @@ export class PeerServer {
   readonly #dependencies: PeerServerDependencies;
   /** The random bytes of exchanges that have begun, by the time until which their first message is valid, in order. */
   readonly #seen = new Map<string, number>();
-  readonly #running = new Set<Promise<void>>();
+  readonly #running = { call: new Set<Promise<void>>(), request: new Set<Promise<void>>() };
 
   constructor(dependencies: PeerServerDependencies) {
     this.#dependencies = dependencies;
@@ -84,9 +104,9 @@ export class PeerServer {
     });
   }
 
-  /** Resolves when the calls that run have been answered. */
+  /** Resolves when the calls that run and the requests have been answered. */
   async settled(): Promise<void> {
-    await Promise.allSettled(this.#running);
+    await Promise.allSettled([...this.#running.call, ...this.#running.request]);
   }
 
   /** Reads the first message, which can be written only with the master key. */
@@ -99,20 +119,21 @@ export class PeerServer {
     const bytes = Buffer.from(random, "base64url");
     const keys = new ExchangeKeys(masterKey, { from, to: replicaId, random: bytes });
     const reader = new PeerFrameReader(request);
-    const at = await within(HELLO_MS, request, async () => {
+    const hello = await within(HELLO_MS, request, async () => {
       const parts = await reader.next(new FrameOpener(keys.keyOf("hello")), MAX_HELLO_BYTES);
-      return parsePeerMessage(HelloSchema, parts ?? []).message.at;
+      return parsePeerMessage(HelloSchema, parts ?? []).message;
     });
     // The bytes, as several texts stand for the same.
     this.#checkNew(bytes.toString("base64url"));
-    const running: Promise<void> = this.#exchange({ request, response, reader, keys }, at).finally(() =>
-      this.#running.delete(running),
+    const ofKind = this.#running[hello.kind];
+    const running: Promise<void> = this.#exchange({ request, response, reader, keys }, hello).finally(() =>
+      ofKind.delete(running),
     );
-    this.#running.add(running);
+    ofKind.add(running);
     await running;
   }
 
-  async #exchange({ request, response, reader, keys }: Connection, at: number): Promise<void> {
+  async #exchange({ request, response, reader, keys }: Connection, { at, kind }: Hello): Promise<void> {
     const answered = randomBytes(RANDOM_BYTES);
     response.writeHead(200, {
       ...{ "content-type": "application/octet-stream", "cache-control": "no-store" },
@@ -122,7 +143,7 @@ export class PeerServer {
     const write = (message: object, texts?: readonly string[]): void => {
       for (const frame of sealer.seal(toParts(message, texts))) if (response.writable) response.write(frame);
     };
-    const reason = this.#declines(at);
+    const reason = this.#declines(at, kind);
     if (reason !== undefined) {
       write({ type: "declined", reason });
       response.end();
@@ -132,8 +153,9 @@ export class PeerServer {
     const parts = await within(CALL_MS, request, () => reader.next(new FrameOpener(keys.keyOf("call", answered))));
     // The other replica has decided otherwise.
     if (parts === undefined) return void response.end();
-    const { message, texts } = parsePeerMessage(PeerCallMessageSchema, parts);
-    if (texts.length > 1) throw new PeerProtocolError("Expected one input");
+    const { message, texts } = parsePeerMessage(PeerMessageSchema, parts);
+    if (message.type !== kind) throw new PeerProtocolError(`Expected a ${kind}`);
+    if (texts.length > 1) throw new PeerProtocolError("Expected one text");
     reader.end().catch(() => response.destroy());
     const left = new AbortController();
     response.once("close", () => left.abort());
@@ -141,10 +163,15 @@ export class PeerServer {
     const alive = setInterval(() => write({ type: "alive" }), ALIVE_MS);
     try {
       if (this.#isOld(message.at)) write({ type: "declined", reason: "expired" });
+      else if (message.type === "call")
+        await this.#dependencies.run({ message, input: texts[0], signal: left.signal, answer: write });
       else
-        await this.#dependencies.run({
-          ...{ message, input: texts[0], signal: left.signal },
-          answer: write,
+        await this.#dependencies.serve({
+          ...{ message, body: texts[0], signal: left.signal },
+          answer: async (answer, more) => {
+            write(answer, more);
+            if (response.writableNeedDrain) await once(response, "drain", left).catch(() => {});
+          },
         });
     } finally {
       clearInterval(alive);
@@ -157,10 +184,10 @@ export class PeerServer {
   }
 
   /** Returns why this replica runs no call now. */
-  #declines(at: number): DeclineReason | undefined {
+  #declines(at: number, kind: ExchangeKind): DeclineReason | undefined {
     if (this.#isOld(at)) return "expired";
     if (!this.#dependencies.acceptsCalls()) return "stopping";
-    return this.#running.size >= MAX_CALLS ? "busy" : undefined;
+    return this.#running[kind].size >= MAX_EXCHANGES[kind] ? "busy" : undefined;
   }
 
   /** @throws {PeerProtocolError} for an exchange that has begun before: its first message was recorded, and is sent again */
