@@ -1,7 +1,7 @@
 // "glovebox/openai-agents": converts hosted tools to function tools of the OpenAI Agents SDK (`@openai/agents`). Aborting a run also
 // cancels its tools.
 /// <reference types="node" preserve="true" />
-import type { FunctionTool, ToolCallOutputContent } from "@openai/agents";
+import { type FunctionTool, type ToolCallOutputContent, tool } from "@openai/agents";
 import { callAgentTool } from "../agent/call-tool.ts";
 import type { ModelToolCall } from "../agent/model.ts";
 import { CallReader } from "../openai/calls.ts";
@@ -10,6 +10,18 @@ import { type ResponsesFunctionTool, toOpenAITools } from "../openai/tools.ts";
 import { type HostedTools, selectTools, type ToolSelection } from "./hosted-tools.ts";
 
 type AgentsTool = FunctionTool<unknown>;
+
+/**
+ * The SDK's own policy of a tool that needs no approval. With any other function, the SDK waits for an approval of each call whose arguments
+ * are not a JSON object, instead of reporting them to the model.
+ */
+const needsApproval = tool({
+  name: "unused",
+  description: "",
+  strict: false,
+  parameters: { type: "object", properties: {}, required: [], additionalProperties: true },
+  execute: () => "",
+}).needsApproval as AgentsTool["needsApproval"];
 
 const FILE = /^data:([^;]*);base64,(.*)$/s;
 
@@ -58,7 +70,7 @@ export function toAgentsTools(host: HostedTools, options?: ToolSelection): Agent
   return (openai.tools as readonly ResponsesFunctionTool[]).map(({ name, description, parameters, strict }) => ({
     ...{ type: "function", name, description, strict },
     parameters: parameters as AgentsTool["parameters"],
-    needsApproval: async () => false,
+    needsApproval,
     isEnabled: async () => true,
     invoke: async (_run, argumentsText, details) => {
       const rawCall = { id: details?.toolCall?.callId, name, kind: "function", argumentsText } as const;

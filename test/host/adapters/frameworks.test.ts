@@ -150,6 +150,15 @@ describe.for(FRAMEWORKS)("$name", ({ run }) => {
     expect(call_2).toMatch(/add.*PARAM_INVALID.*\/a.*number/);
   });
 
+  test.for([
+    ["no JSON", '{"a":1,'],
+    ["no object", "[1,2]"],
+  ])("reports arguments that are %s to the model, and continues", async ([, args]) => {
+    const server = await serverOf([call("add", args)], [say("Sorry")]);
+    expect(await run(server)).toBe("Sorry");
+    expect(outputsIn(server).call_1).toMatch(/JSON|object/);
+  });
+
   test("kills a tool in an endless loop after its limit of 300 ms, and continues", async () => {
     const results = watchResults();
     const server = await serverOf([call("spin", {})], [say("It hangs")]);
