@@ -1,5 +1,5 @@
-// An executor that is connected and cannot start worker processes, for example because its machine has no memory or no process ids left: its
-// calls run on the others.
+// An executor that is connected and cannot begin calls, for example because its machine has no memory or no process ids left: its calls run on
+// the others.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectFleet } from "../../src/host/fleet/connection.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
@@ -7,10 +7,16 @@ import { ENDED, event, HostileExecutor } from "../support/hostile-executor.ts";
 import { hasNatsServer } from "../support/nats-server.ts";
 
 const NOT_STARTED = { type: "lost", begun: false, outOfMemory: false, isNotStarted: true, peakBytes: 0 };
+/** How it answers a call. */
+const ANSWERS = {
+  "cannot start processes": [{ type: "accepted" }, NOT_STARTED],
+  "cannot read code": [{ type: "rejected", reason: "no-bundle" }],
+  "rejects calls": [{ type: "rejected", reason: "failed" }],
+} as const;
 /** Some of them prefer the one executor, and some the other. */
 const TENANTS = Array.from({ length: 20 }, (_, index) => `tenant-${index}`);
 
-describe.skipIf(!hasNatsServer)("an executor that cannot start processes", () => {
+describe.skipIf(!hasNatsServer).for(Object.entries(ANSWERS))("an executor that %s", ([, answers]) => {
   let fleet: Fleet;
   const opened: HostileExecutor[] = [];
   let answering: NodeJS.Timeout | undefined;
@@ -31,8 +37,7 @@ describe.skipIf(!hasNatsServer)("an executor that cannot start processes", () =>
 
     answering = setInterval(() => {
       for (const run of broken.runs.splice(0)) {
-        broken.send(run, { type: "accepted", n: 1 });
-        broken.send(run, { ...NOT_STARTED, n: 2 });
+        for (const [index, answer] of answers.entries()) broken.send(run, { ...answer, n: index + 1 });
       }
       for (const run of healthy.runs.splice(0)) healthy.send(run, event(1, ENDED), ["1"]);
     }, 10);

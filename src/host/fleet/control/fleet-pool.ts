@@ -238,7 +238,7 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
     }
     this.#sessions.leave(call);
     if (reason !== "no-bundle") executor.pause();
-    if (reason === "failed") call.failedOn.add(executor.id);
+    if (reason === "failed" || reason === "no-bundle") call.failedOn.add(executor.id);
     // A full executor has not tried to run the call.
     if (reason === "full" || reason === "draining") call.attempts -= 1;
     this.#retry(call, { begun: false }, 0);
