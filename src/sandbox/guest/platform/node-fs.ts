@@ -4,12 +4,14 @@ import { adoptable, callable } from "./callable-classes.ts";
 import { nameClasses } from "./class-names.ts";
 import { addPackageFiles, toPath } from "./fs-call-volume.ts";
 import { core, Dirent } from "./fs-core.ts";
+import { Dir } from "./fs-folder.ts";
 import { Stats } from "./fs-stats.ts";
 import { Buffer } from "./node-buffer.ts";
 import { checkFunction, constructible, unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
 import { Readable, Writable } from "./node-stream.ts";
 import { fsConstants } from "./os-constants.ts";
+import { readline } from "./readline.ts";
 import { addUnsupported } from "./unsupported-members.ts";
 
 type Callback = (error: unknown, ...values: unknown[]) => void;
@@ -175,6 +177,16 @@ class FileHandle extends EventEmitter {
   async write(data: unknown, ...rest: unknown[]): Promise<unknown> {
     return { bytesWritten: core.write(this.fd, data, ...rest), buffer: data };
   }
+  async readv(list: readonly Uint8Array[], position?: number | null): Promise<unknown> {
+    return { bytesRead: vectors.readv(this.fd, list, position), buffers: list };
+  }
+  async writev(list: readonly Uint8Array[], position?: number | null): Promise<unknown> {
+    return { bytesWritten: vectors.writev(this.fd, list, position), buffers: list };
+  }
+  /** Returns the lines of the file. */
+  readLines(options?: object): unknown {
+    return readline.createInterface({ input: this.createReadStream(options) as never });
+  }
   async readFile(options?: string): Promise<unknown> {
     return core.readFile(this.fd, options);
   }
@@ -216,13 +228,38 @@ const shared = {
   constants: fsConstants,
   watch: unsupportedFunction("watch", WATCH),
   glob: unsupportedFunction("glob", "list folders with readdir"),
-  opendir: unsupportedFunction("opendir", "list folders with readdir"),
   statfs: unsupportedFunction("statfs", "files are in memory"),
 };
 
 /** Functions that have more than one name. */
 const ALIASES = { fchown: core.fdatasync, lchown: core.chown, lutimes: core.utimes, lchmod: core.chmod } as const;
-const functions: { readonly [name: string]: AnyFunction } = { ...core, ...ALIASES };
+
+/** Reads or writes several buffers in turn. @param position of the first one; default: the current one */
+const inTurn =
+  (run: (fd: number, bytes: Uint8Array, offset: number, length: number, position?: number) => number) =>
+  (fd: number, list: readonly Uint8Array[], position?: number | null): number => {
+    let done = 0;
+    for (const bytes of list) {
+      const at = typeof position === "number" ? [position + done] : [];
+      const count = run(fd, bytes, 0, bytes.byteLength, ...at);
+      done += count;
+      if (count < bytes.byteLength) break;
+    }
+    return done;
+  };
+const vectors = { readv: inTurn(core.read as never), writev: inTurn(core.write as never) };
+const opendir = (path: unknown, options?: object): Dir => new Dir(toPath(path), options);
+const functions = { ...core, ...ALIASES, ...vectors, opendir } as unknown as { readonly [name: string]: AnyFunction };
+
+interface WithBlob {
+  readonly Blob: new (parts: readonly unknown[], options?: { readonly type?: string }) => object;
+}
+/** The blob holds the contents that the file has now. */
+function openAsBlobSync(path: unknown, { type = "" }: { readonly type?: string } = {}): object {
+  return new (globalThis as unknown as WithBlob).Blob([core.readFile(toPath(path))], { type });
+}
+const openAsBlob = async (path: unknown, options?: { readonly type?: string }): Promise<object> =>
+  openAsBlobSync(path, options);
 
 const promises: { [name: string]: unknown } = { ...shared };
 for (const [name, run] of Object.entries(functions)) promises[name] = withPromise(run);
@@ -237,7 +274,9 @@ for (const name of [
   "ftruncate",
   "futimes",
   "read",
+  "readv",
   "write",
+  "writev",
 ]) {
   delete promises[name];
 }
@@ -247,7 +286,10 @@ const fs: { [name: string]: unknown } = {
   ...shared,
   ...fsConstants,
   promises,
+  Dir,
   Dirent,
+  openAsBlob,
+  openAsBlobSync,
   Stats,
   ReadStream,
   WriteStream,
@@ -277,15 +319,10 @@ const exists = (path: unknown, callback: (exists: boolean) => void): void => {
 Object.defineProperty(exists, custom, { value: async (path: string) => core.exists(path) });
 fs.exists = exists;
 for (const name of ["realpath", "realpathSync"]) Object.assign(fs[name] as object, { native: fs[name] });
-for (const name of ["opendir", "glob", "statfs"]) fs[`${name}Sync`] = fs[name];
+for (const name of ["glob", "statfs"]) fs[`${name}Sync`] = fs[name];
 
 const NO_SUCH_FILES = "not supported for the in-memory files of a tool";
-addUnsupported(
-  fs,
-  "fs",
-  NO_SUCH_FILES,
-  "Dir Utf8Stream mkdtempDisposableSync openAsBlob openAsBlobSync readv readvSync writev writevSync",
-);
+addUnsupported(fs, "fs", NO_SUCH_FILES, "Utf8Stream mkdtempDisposableSync");
 addUnsupported(promises, "fs.promises", NO_SUCH_FILES, "mkdtempDisposable");
 
 export const builtins = { [PACKAGE_FILES_EXPORT]: addPackageFiles, fs, "fs/promises": promises };

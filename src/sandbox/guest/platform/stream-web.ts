@@ -64,7 +64,7 @@ const readableFromWeb = (source: WebReadable, options: Options = {}): Readable =
 
 const writableFromWeb = (sink: WebWritable, options: Options = {}): Writable => {
   const writer = sink.getWriter();
-  return new Writable({ decodeStrings: false, ...options, ...sinkMethods(writer) });
+  return new Writable({ ...options, ...sinkMethods(writer) });
 };
 
 function sinkMethods(writer: Writer): object {
@@ -88,7 +88,6 @@ function sinkMethods(writer: Writer): object {
 const duplexFromWeb = ({ readable, writable }: WebPair, options: Options = {}): Duplex => {
   const reader = readable.getReader();
   return new Duplex({
-    decodeStrings: false,
     ...options,
     ...sinkMethods(writable.getWriter()),
     read(this: Duplex) {

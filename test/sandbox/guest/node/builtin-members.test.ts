@@ -63,7 +63,7 @@ test.for([
   ["net", "Socket", "has no sockets"],
   ["child_process", "ChildProcess", "cannot start processes"],
   ["crypto", "DiffieHellman", "use WebCrypto"],
-  ["fs", "Dir", "in-memory files"],
+  ["fs", "Utf8Stream", "in-memory files"],
   ["util", "MIMEType", "does not support it"],
   ["http", "WebSocket", "use fetch"],
 ])("a class that extends %s.%s fails when it is constructed", async ([module, name, reason]) => {

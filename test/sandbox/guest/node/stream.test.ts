@@ -32,6 +32,21 @@ describe("node:stream", () => {
       },
     ],
     [
+      "gives the bytes of text to web streams",
+      async () => {
+        const { Duplex, Writable } = process.getBuiltinModule("node:stream");
+        const { buffer } = process.getBuiltinModule("node:stream/consumers");
+        const { gunzipSync } = process.getBuiltinModule("node:zlib");
+        const zipped = Duplex.fromWeb(new CompressionStream("gzip") as never);
+        zipped.end("text");
+        const seen: unknown[] = [];
+        const sink = Writable.fromWeb(new WritableStream({ write: (chunk) => void seen.push(typeof chunk) }));
+        sink.write("é", "latin1");
+        await new Promise((resolve) => sink.end(resolve));
+        return [gunzipSync(await buffer(zipped)).toString(), seen];
+      },
+    ],
+    [
       "tells the state of web streams, and when they end",
       async () => {
         const stream = process.getBuiltinModule("node:stream") as typeof import("node:stream") & {
