@@ -15,13 +15,13 @@ type AgentsTool = FunctionTool<unknown>;
  * The SDK's own policy of a tool that needs no approval. With any other function, the SDK waits for an approval of each call whose arguments
  * are not a JSON object, instead of reporting them to the model.
  */
-const needsApproval = tool({
+const needsApproval: AgentsTool["needsApproval"] = tool<undefined, unknown>({
   name: "unused",
   description: "",
   strict: false,
-  parameters: { type: "object", properties: {}, required: [], additionalProperties: true },
+  parameters: undefined,
   execute: () => "",
-}).needsApproval as AgentsTool["needsApproval"];
+}).needsApproval;
 
 const FILE = /^data:([^;]*);base64,(.*)$/s;
 
