@@ -35,6 +35,7 @@ import {
   STARTUP_WAIT_MS,
 } from "./database/open-database.ts";
 import { createApp } from "./http/app.ts";
+import { BodyBytes, bodyLimitsOf } from "./http/body-bytes.ts";
 import { readConsoleFiles } from "./http/console-files.ts";
 import type { ServerDependencies } from "./http/context.ts";
 import { listen, MAX_STREAMS } from "./http/listen.ts";
@@ -359,6 +360,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
       version,
     },
     ...{ allowedHosts, maxBodyBytes: config.maxBodyBytes },
+    bodies: new BodyBytes(bodyLimitsOf(config.maxBodyBytes)),
     isReady: () => isReady,
     acceptsCalls: () => acceptsCalls,
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),

@@ -28,6 +28,7 @@ import type { TenantChanges } from "../tenants/tenant-changes.ts";
 import type { PackageInstaller } from "../tools/packages.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 import type { DeliveryQueue } from "../webhooks/delivery-queue.ts";
+import type { BodyBytes } from "./body-bytes.ts";
 import type { ConsoleFiles } from "./console-files.ts";
 import type { OpenStream, OpenStreams } from "./open-streams.ts";
 
@@ -78,6 +79,8 @@ export interface ServerDependencies {
   readonly allowedHosts: AllowedHosts;
   /** Largest body of a request in bytes. */
   readonly maxBodyBytes: number;
+  /** Counts the bodies of requests that are not answered yet. */
+  readonly bodies: BodyBytes;
   /** Returns whether load balancers should send requests: false once the server stops. */
   readonly isReady: () => boolean;
   /** Returns whether the server accepts calls: false once it drains. */

@@ -9,9 +9,11 @@ import { CONSOLE_HEADER } from "../auth/console-session.ts";
 import type { Principal } from "../auth/principal.ts";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
 import { rateStatus, toRateLimitHeaders } from "../quotas/quota-status.ts";
+import type { TenantRecord } from "../records/tenants.ts";
+import type { KeptBody } from "./body-bytes.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
 import { RequestError } from "./problem.ts";
-import { ErrorSchema } from "./schemas.ts";
+import { ErrorSchema, TENANT_PATTERN } from "./schemas.ts";
 
 type Method = "get" | "post" | "put" | "patch" | "delete";
 
@@ -21,14 +23,15 @@ const STREAM_TYPES = ["text/event-stream", "application/x-ndjson", "text/csv"] a
 const tooLarge = (maxBytes: number): RequestError =>
   new RequestError("TOO_LARGE", `Expected a body of at most ${maxBytes} bytes`);
 
-/** Reads a body of limited size, and replaces the request's, so that whatever reads it afterwards cannot read more. */
-export async function readBody(request: Request, maxBytes: number): Promise<Request> {
+/** Reads a body of limited size. */
+async function readBody(request: Request, maxBytes: number, kept: KeptBody): Promise<Request> {
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const parts: Uint8Array[] = [];
   let size = 0;
   for await (const part of request.body ?? []) {
     size += part.byteLength;
     if (size > maxBytes) throw tooLarge(maxBytes);
+    kept.add(part.byteLength);
     parts.push(part);
   }
   const { method, headers, url, signal } = request;
@@ -49,18 +52,23 @@ function decodeBody(parts: readonly Uint8Array[]): string {
 }
 
 /** Reads the body of a message of Node's HTTP server, up to its limit. Much faster than the body of a web request. */
-function readIncoming(incoming: IncomingMessage, maxBytes: number): Promise<string> {
+function readIncoming(incoming: IncomingMessage, maxBytes: number, kept: KeptBody): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<readonly Uint8Array[]>();
   const parts: Uint8Array[] = [];
   let size = 0;
   const onData = (part: Uint8Array): void => {
     size += part.byteLength;
-    if (size <= maxBytes) parts.push(part);
-    else settle(tooLarge(maxBytes));
+    try {
+      if (size > maxBytes) throw tooLarge(maxBytes);
+      kept.add(part.byteLength);
+      parts.push(part);
+    } catch (thrown) {
+      settle(thrown as Error);
+    }
   };
   const onEnd = (): void => settle();
   const onLost = (): void => settle(new RequestError("MALFORMED", "The body ended too soon"));
-  const settle = (error?: RequestError): void => {
+  const settle = (error?: Error): void => {
     incoming.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost);
     if (error === undefined) resolve(parts);
     else {
@@ -73,14 +81,23 @@ function readIncoming(incoming: IncomingMessage, maxBytes: number): Promise<stri
   return promise.then(decodeBody);
 }
 
-/** Reads the text of a request's body for whatever reads it afterwards. */
-async function keepText(c: Context<AppEnv>, maxBytes: number): Promise<void> {
+/** Reads the text of a request's body, up to its limit. */
+export async function readText(c: Context<AppEnv>, maxBytes: number, kept: KeptBody): Promise<string> {
   if (Number(c.req.header("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const incoming = c.env?.incoming;
-  if (incoming === undefined) c.req.raw = await readBody(c.req.raw, maxBytes);
-  // hono keeps promises there, although the type says texts.
-  else c.req.bodyCache.text = Promise.resolve(await readIncoming(incoming, maxBytes)) as never;
+  if (incoming !== undefined) return await readIncoming(incoming, maxBytes, kept);
+  return await (await readBody(c.req.raw, maxBytes, kept)).text();
 }
+
+/** Reads the text of a request's body for whatever reads it afterwards. */
+async function keepText(c: Context<AppEnv>, maxBytes: number, kept: KeptBody): Promise<void> {
+  const text = await readText(c, maxBytes, kept);
+  // hono keeps promises there, although the type says texts.
+  c.req.bodyCache.text = Promise.resolve(text) as never;
+}
+
+/** Owner of bodies of requests without a key. No tenant has this id. */
+const ANONYMOUS = "/anonymous";
 
 const PERIOD_MS = { second: 1_000, minute: 60_000 } as const;
 
@@ -113,7 +130,11 @@ export async function checkRate(
 function createGuard(
   name: RouteName,
   dependencies: ServerDependencies,
-  { body, streams }: Pick<RouteOptions<z.ZodType, z.ZodType, z.ZodType>, "body" | "streams">,
+  {
+    body,
+    maxBodyBytes,
+    streams,
+  }: Pick<RouteOptions<z.ZodType, z.ZodType, z.ZodType>, "body" | "maxBodyBytes" | "streams">,
 ): MiddlewareHandler<AppEnv> {
   const hasBody = body !== undefined;
   const scope = ROUTE_SCOPES[name];
@@ -136,7 +157,8 @@ function createGuard(
       c.set("actor", { name: `key:${principal.keyId}`, ip, requestId: c.get("requestId") });
       const tenantId = c.req.param("tenant");
       if (tenantId !== undefined) {
-        const isOwn = principal.tenantId === null || principal.tenantId === tenantId;
+        // A text that can be no id, such as one with a NUL, is not looked up: Postgres would reject it.
+        const isOwn = principal.tenantId === null ? TENANT_PATTERN.test(tenantId) : principal.tenantId === tenantId;
         // The answer for another tenant is the one for a tenant that does not exist, and neither is looked up.
         const isDeletion = name === "DELETE /v1/tenants/{tenant}";
         const tenant = isOwn ? await dependencies.authenticator.tenant(tenantId, { isDeletion }) : undefined;
@@ -154,15 +176,26 @@ function createGuard(
       const coding = c.req.header("content-encoding")?.trim().toLowerCase() ?? "identity";
       if (coding !== "identity") throw new RequestError("UNSUPPORTED_MEDIA_TYPE", "Expected no Content-Encoding");
       if (type !== JSON_TYPE) throw new RequestError("UNSUPPORTED_MEDIA_TYPE", `Expected Content-Type: ${JSON_TYPE}`);
-      await keepText(c, dependencies.maxBodyBytes);
+    }
+    using kept = new DisposableStack();
+    if (hasBody) {
+      const owner =
+        (c.get("tenant") as TenantRecord | undefined)?.id ?? (c.get("principal") as Principal | undefined)?.keyId;
+      const bytes = kept.use(dependencies.bodies.keep(owner ?? ANONYMOUS));
+      await keepText(c, Math.min(maxBodyBytes ?? Number.POSITIVE_INFINITY, dependencies.maxBodyBytes), bytes);
     }
     if (streams?.(c) !== true) return await next();
     const stream = dependencies.streams.open(c.get("principal"), c.get("tenant").id);
     c.set("stream", stream);
     try {
       await next();
-      if (isStream(c.res)) c.res = stream.bind(c.res);
-      else stream.end();
+      if (isStream(c.res)) {
+        // Its call has the input until the stream ends.
+        const body = kept.move();
+        if (stream.signal.aborted) body.dispose();
+        else stream.signal.addEventListener("abort", () => body.dispose(), { once: true });
+        c.res = stream.bind(c.res);
+      } else stream.end();
     } catch (thrown) {
       stream.end();
       throw thrown;
@@ -199,6 +232,8 @@ interface RouteOptions<Params extends z.ZodType, Query extends z.ZodType, Body e
   readonly params?: Params;
   readonly query?: Query;
   readonly body?: Body;
+  /** Largest body in bytes, if it is less than the server's. */
+  readonly maxBodyBytes?: number;
   readonly request?: RequestDocumentation;
   /** Responses in addition to those that all routes with such a request have, and in place of them. */
   readonly responses: RouteConfig["responses"];
@@ -275,6 +310,7 @@ function toRouteConfig(
       ...(isPublic ? {} : { 403: error("The key does not have the scope") }),
       ...(path.includes("{") && !isPublic ? { 404: error("There is no such resource for this key") } : {}),
       ...(body === undefined ? {} : { 400: error("The body is not JSON"), 413: error("The body is too large") }),
+      ...(body === undefined ? {} : { 429: error("The requests of the tenant have too many bytes") }),
       ...(body === undefined ? {} : { 415: error("The body is not application/json") }),
       422: error("A parameter or a field is not valid"),
       ...(streams === undefined ? {} : { 429: error("The tenant or the key has too many streams open") }),

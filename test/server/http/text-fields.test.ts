@@ -151,6 +151,8 @@ describe.for(STORES)("with %s", (kind) => {
       ["PATCH", base, { policy: { egress: { allow: [{ to: "example.com", methods: [nul] }] } } }],
       ["POST", "/v1/console/sessions", { key: nul }],
       ["GET", `${base}/calls?text=${encodeURIComponent("\t")}`],
+      // A tenant that can be no id, for a key of the platform.
+      ["GET", `/v1/tenants/${encodeURIComponent(nul)}/quotas`],
     ];
     const failed: unknown[] = [];
     for (const [method, path, body] of requests) {

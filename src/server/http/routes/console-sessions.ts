@@ -18,6 +18,7 @@ import { addRoute, checkRate, json } from "../route.ts";
 import { IdSchema, idPageQuery, OkSchema, PrincipalSchema, pageOf, TimeSchema } from "../schemas.ts";
 
 const MAX_USER_AGENT = 300;
+const MAX_SIGN_IN_BYTES = 1_024;
 const LOOPBACK = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/i;
 
 const SignInSchema = z.strictObject({ key: z.string().min(1).max(200) }).openapi("SignIn");
@@ -78,6 +79,8 @@ export function addConsoleSessionRoutes(app: App, dependencies: ServerDependenci
       description:
         "Returns who the key belongs to, and sets a cookie that stands for the key for twelve hours. Other requests that change something need the header `X-Glovebox-Console` with the cookie.",
       body: SignInSchema,
+      // Read before the sender is known.
+      maxBodyBytes: MAX_SIGN_IN_BYTES,
       responses: {
         201: json(PrincipalSchema, "Signed in"),
         401: { description: "The key is not valid" },

@@ -8,7 +8,7 @@ import { changeExclusively } from "../../records/write-lock.ts";
 import { verifyRequest } from "../../triggers/verify-request.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
-import { addRoute, json, readBody } from "../route.ts";
+import { addRoute, json, readText } from "../route.ts";
 import { AliasSchema, ErrorSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
 import { changeAudited } from "./audited-change.ts";
 import { checkToolExists } from "./check-tool.ts";
@@ -20,6 +20,8 @@ const HookParamsSchema = z.strictObject({ trigger: IdSchema });
 const MAX_TRIGGERS = 1_000;
 /** Longest body of a request to a trigger. */
 const MAX_HOOK_BYTES = 1024 * 1024;
+/** Owner of bodies that are sent to triggers that do not exist. No tenant has this id. */
+const UNKNOWN_TRIGGERS = "/hooks";
 
 /** A request to a trigger, as its document says. The handler checks the signature of the body's bytes before it parses them. */
 const HookHeadersSchema = z.object({
@@ -188,16 +190,17 @@ export function addTriggerRoutes(app: App, dependencies: ServerDependencies): vo
       },
     },
     async (c, { params }) => {
-      const request = await readBody(c.req.raw, MAX_HOOK_BYTES);
-      const body = await request.text();
       const row = await findTrigger(db, params.trigger);
+      // The body is read before its signature is checked, so it counts for the tenant that the URL belongs to.
+      using kept = dependencies.bodies.keep(row?.tenant_id ?? UNKNOWN_TRIGGERS);
+      const body = await readText(c, MAX_HOOK_BYTES, kept);
       const tenant = row === undefined ? undefined : await authenticator.tenant(row.tenant_id);
       const secret =
         row && masterKey.open(row.sealed_secret, { table: "triggers", tenantId: row.tenant_id, name: row.id });
       const id =
         row === undefined || secret === undefined
           ? undefined
-          : verifyRequest({ headers: request.headers, body }, row.verification, secret);
+          : verifyRequest({ headers: c.req.raw.headers, body }, row.verification, secret);
       // A trigger that does not exist or is paused looks like a wrong signature.
       if (row === undefined || tenant === undefined || id === undefined || row.state !== "active")
         throw new RequestError("UNAUTHENTICATED", "Expected a valid signature of an active trigger");
