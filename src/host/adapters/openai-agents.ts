@@ -15,13 +15,13 @@ type AgentsTool = FunctionTool<unknown>;
  * The SDK's own policy of a tool that needs no approval. With any other function, the SDK waits for an approval of each call whose arguments
  * are not a JSON object, instead of reporting them to the model.
  */
-const needsApproval: AgentsTool["needsApproval"] = tool<undefined, unknown>({
+const { needsApproval } = tool({
   name: "unused",
   description: "",
   strict: false,
-  parameters: undefined,
+  parameters: { type: "object", properties: {}, required: [], additionalProperties: true },
   execute: () => "",
-}).needsApproval;
+});
 
 const FILE = /^data:([^;]*);base64,(.*)$/s;
 
@@ -70,7 +70,7 @@ export function toAgentsTools(host: HostedTools, options?: ToolSelection): Agent
   return (openai.tools as readonly ResponsesFunctionTool[]).map(({ name, description, parameters, strict }) => ({
     ...{ type: "function", name, description, strict },
     parameters: parameters as AgentsTool["parameters"],
-    needsApproval,
+    needsApproval: needsApproval as unknown as AgentsTool["needsApproval"],
     isEnabled: async () => true,
     invoke: async (_run, argumentsText, details) => {
       const rawCall = { id: details?.toolCall?.callId, name, kind: "function", argumentsText } as const;
