@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { bundleOwnRequire } from "../../src/bundler/compile/data-files.ts";
 import { findDataReferences } from "../../src/bundler/compile/data-references.ts";
+import { requireLocatedFiles } from "../../src/bundler/compile/located-requires.ts";
 import { declareLocations } from "../../src/bundler/compile/module-location.ts";
 import { openCode } from "../support/guest.ts";
 import { buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";
@@ -123,6 +124,58 @@ test("bundleOwnRequire() leaves calls of a literal to the bundler", () => {
   expect(bundleOwnRequire('require("a")')).toBe('require("a")');
 });
 
+describe("requireLocatedFiles()", () => {
+  const files = ["/p/lib/a.js", "/p/package.json", "/p/lib/b.json", "/p/lib/c.node"];
+  const rewrite = (text: string): string =>
+    requireLocatedFiles(text, "/p/lib/index.js", (path) => files.includes(path));
+
+  test.for([
+    ["require(__dirname + '/a.js')", 'require("./a.js")'],
+    ["require(path.join(__dirname, 'a'))", 'require("./a.js")'],
+    ["require(path.resolve(__dirname, '..', 'package.json'))", 'require("../package.json")'],
+    ["const up = __dirname; f(require(\n  up +\n '/b'\n))", 'const up = __dirname; f(require(\n  "./b.json"\n\n))'],
+    ["require(__dirname + '/a.js') + require(`\u0024{__dirname}/b.json`)", 'require("./a.js") + require("./b.json")'],
+  ])("names the file of %j", ([text, expected]) => {
+    expect(rewrite(text)).toBe(expected);
+  });
+
+  test.for([
+    "require(__dirname + '/absent.js')",
+    "require(__dirname + '/c.node')",
+    "require(__dirname + '/' + name)",
+    "require(x ? __dirname + '/a.js' : __dirname + '/b.json')",
+    "require(__dirname + '/../../q.js')",
+    "(function (require) { require(__dirname + '/a.js') })(load)",
+    "var require = load; require(__dirname + '/a.js')",
+    "require = load; require(__dirname + '/a.js')",
+    "other.require(__dirname + '/a.js')",
+    "require(__dirname + '/a.js', 1)",
+    "// require(__dirname + '/a.js')",
+    "require(__dirname +",
+  ])("leaves %j as it is", (text) => {
+    expect(rewrite(text)).toBe(text);
+  });
+});
+
+test("bundles code that a package requires by a path that it builds", async () => {
+  const files = {
+    "lib/index.js": `
+      const path = require("path");
+      exports.words = require(__dirname + "/words.js");
+      exports.version = require(path.resolve(__dirname, "..", "package.json")).version;
+      try { require(path.join(__dirname, "../../outside.js")); } catch (error) { exports.code = error.code; }
+    `,
+    "lib/words.js": 'module.exports = ["a", require("./more.js")];',
+    "lib/more.js": 'module.exports = "b";',
+    "package.json": '{"name":"data","version":"1.2.3","main":"lib/index.js"}',
+  };
+  expect(await outcomeOf(files, "return [data.words, data.version, data.code];")).toEqual([
+    ["a", "b"],
+    "1.2.3",
+    "MODULE_NOT_FOUND",
+  ]);
+});
+
 async function outcomeOf(files: { readonly [path: string]: string }, execute: string): Promise<unknown> {
   const root = makeFolder(packageFiles("data", files));
   const source = `import * as data from "data"; import fs from "node:fs"; export default async () => { ${execute} }`;
@@ -164,6 +217,12 @@ describe("a package's data files", () => {
   test("include code and documentation that the code names", async () => {
     const direct = `return [fs.readFileSync(__dirname + "/template.js", "utf8"), fs.readFileSync(path.join(__dirname, "README.md"), "utf8"), fs.readFileSync(__filename, "utf8").length > 10];`;
     expect(await outcomeOf(ROOT(direct), "return data.read();")).toEqual(["a template", "a document", true]);
+  });
+
+  test("are none where a path is longer than the system allows", async () => {
+    // Emscripten puts the folder before the name of a file, which may be the file itself.
+    const code = `const place = () => { let name = "data:application/octet-stream;base64,${"A".repeat(9_000)}"; name = name.startsWith("data:") ? name : __dirname + "/" + name; return fs.existsSync(__dirname + "/x.txt") && name.length; }; return place() + (__dirname + "/" + "data:,${"A".repeat(9_000)}").length * 0;`;
+    expect(await outcomeOf(ROOT(code), "return data.read();")).toBe(9_037);
   });
 
   test("are found by import.meta.resolve()", async () => {

@@ -1,9 +1,9 @@
 // Finds the files that a module reads relative to its own location. It follows `__dirname`, `__filename` and `import.meta` through variables,
 // properties, path functions and URLs, without running the code. data-files.ts decides which of these files are bundled.
 import { posix } from "node:path";
-import { type Options, parse } from "acorn";
 import { LocationValues } from "./location-values.ts";
 import { ModuleNames, nameOf } from "./module-names.ts";
+import { parseModule } from "./parse-module.ts";
 import { childrenOf, FUNCTIONS, isSyntax, type Syntax } from "./syntax.ts";
 
 /** A path that code builds from its own location. */
@@ -16,16 +16,8 @@ export interface DataReference {
   readonly isExact: boolean;
 }
 
-/** Longest text that is parsed. Parsing the TypeScript compiler (9 MiB) takes two seconds. */
-const MAX_PARSED_LENGTH = 4 * 1024 * 1024;
 const MENTIONS_PLACE = /\b__(?:dirname|filename)\b|\bimport\s*\.\s*meta\b|\brequire\s*\.\s*resolve\b/;
 const READS_FILES = /\breadFile(?:Sync)?\b/;
-const PARSE_OPTIONS: Options = {
-  ecmaVersion: "latest",
-  sourceType: "module",
-  allowHashBang: true,
-  allowReturnOutsideFunction: true,
-};
 
 /** Functions that get a path or a URL, and read no data from it. */
 const READS_NOTHING: ReadonlySet<string> = new Set([
@@ -173,17 +165,6 @@ function* findWasm(text: string, folder: string): Generator<DataReference> {
     yield { path: posix.join(folder, name), isPrefix: false, isExact: false };
 }
 
-function parseModule(text: string): Syntax | undefined {
-  for (const sourceType of ["module", "script"] as const) {
-    try {
-      return parse(text, { ...PARSE_OPTIONS, sourceType }) as unknown as Syntax;
-    } catch {
-      // Sloppy code is no module. esbuild reports code that is neither.
-    }
-  }
-  return undefined;
-}
-
 /**
  * Returns the data files that a module names.
  * @param text JavaScript
@@ -191,7 +172,7 @@ function parseModule(text: string): Syntax | undefined {
  */
 export function findDataReferences(text: string, module: string): readonly DataReference[] {
   const wasm = [...findWasm(text, posix.dirname(module))];
-  if (text.length > MAX_PARSED_LENGTH || !MENTIONS_PLACE.test(text)) return wasm;
+  if (!MENTIONS_PLACE.test(text)) return wasm;
   const program = parseModule(text);
   if (program === undefined) return wasm;
   try {

@@ -3,6 +3,8 @@ import { childrenOf, collectNames, FUNCTIONS, isSyntax, type Syntax } from "./sy
 
 interface Variable {
   readonly values: Syntax[];
+  /** The module uses the name and does not declare it. */
+  isGlobal?: boolean;
   /** Name of the export of another module that this variable holds. */
   imported?: string;
 }
@@ -66,9 +68,19 @@ export class ModuleNames {
     for (let scope = this.#scopes.get(identifier); scope !== undefined; scope = scope.parent) {
       const variable = scope.variables.get(name);
       if (variable !== undefined) return variable;
-      if (scope.parent === undefined) return declare(scope, name);
+      if (scope.parent === undefined) {
+        const global = declare(scope, name);
+        global.isGlobal = true;
+        return global;
+      }
     }
     return undefined;
+  }
+
+  /** Tells whether the module declares the variable that an identifier means, or assigns a value to it. */
+  isDeclared(identifier: Syntax): boolean {
+    const variable = this.find(identifier);
+    return variable?.isGlobal !== true || variable.values.length > 0;
   }
 
   #visit(node: Syntax, outer: Scope): void {

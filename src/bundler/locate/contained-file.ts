@@ -40,9 +40,17 @@ export function realPathOf(path: string): string | undefined {
   }
 }
 
-export function isDirectory(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+/** Returns undefined if there is no such entry. A path that is longer than the system allows names none. */
+function entryAt(path: string, stat: typeof lstatSync | typeof statSync): Stats | undefined {
+  try {
+    return stat(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENAMETOOLONG") return undefined;
+    throw error;
+  }
 }
+
+export const isDirectory = (path: string): boolean => entryAt(path, statSync)?.isDirectory() ?? false;
 
 /** Detects a file that an attacker renamed or relinked between the check and the read. */
 function isUnchanged(path: string, stats: Stats): boolean {
@@ -67,7 +75,7 @@ function realPathOfExisting(path: string): string {
     const realPath = realPathOf(part);
     if (realPath !== undefined || part === dirname(part)) return realPath ?? part;
     // A dangling link: the tool must not find out whether its target exists.
-    if (lstatSync(part, { throwIfNoEntry: false })?.isSymbolicLink()) return sep;
+    if (entryAt(part, lstatSync)?.isSymbolicLink()) return sep;
   }
 }
 

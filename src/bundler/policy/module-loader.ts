@@ -1,12 +1,15 @@
 // Loads each module that an import of a tool was resolved to, as esbuild gets it: its text, with what Glovebox adds or replaces. Checks again that
 // the module may be loaded.
+import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import type { OnLoadArgs, OnLoadResult, PluginBuild } from "esbuild";
 import { NODE_BUILTINS } from "../../sandbox/contract/node-builtins.ts";
 import { BuildIssueError } from "../compile/build-messages.ts";
 import { bundleOwnRequire } from "../compile/data-files.ts";
+import { requireLocatedFiles } from "../compile/located-requires.ts";
 import { declareLocations, locationsText, mentionsLocation, TOOL_FOLDER } from "../compile/module-location.ts";
 import { rewriteNamespaceImports } from "../compile/namespace-imports.ts";
+import { isInside } from "../locate/contained-file.ts";
 import { resolveWith } from "../locate/entry-points.ts";
 import type { PackageStore } from "../locate/package-store.ts";
 import { FILE_LOADERS, loaderOf } from "../locate/tool-paths.ts";
@@ -168,9 +171,18 @@ export class ModuleLoader {
     locatedTexts.set(path, located);
     return {
       contents:
-        declareLocations(this.#bundleRequire(path, located), locationsText(locations, guestPath)) + NO_SOURCE_MAP,
+        declareLocations(
+          this.#bundleRequire(path, this.#requireLocated(path, located)),
+          locationsText(locations, guestPath),
+        ) + NO_SOURCE_MAP,
       loader,
     };
+  }
+
+  #requireLocated(path: string, text: string): string {
+    const folder = this.#options.store.packageOf(path)?.folder;
+    if (folder === undefined) return text;
+    return requireLocatedFiles(text, path, (file) => isInside(folder, file) && existsSync(file));
   }
 
   #bundleRequire(path: string, text: string): string {
