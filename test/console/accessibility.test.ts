@@ -30,3 +30,32 @@ test("no page violates the rules of accessibility, on a wide and a narrow screen
   expect(problems).toEqual([]);
   await context.close();
 });
+
+test("charts have the colors of the theme, also after it has changed", async () => {
+  const { page, context, go } = await visit(browser, under, under.key);
+  await go("/");
+  await page.locator(".plot canvas").first().waitFor();
+  /** Returns the color of most pixels of the first chart that are not transparent: that of its grid. */
+  const gridColor = (): Promise<unknown> =>
+    page.evaluate(`(() => {
+      const canvas = document.querySelector(".plot canvas");
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const counts = new Map();
+      for (let at = 0; at < data.length; at += 4) {
+        if (data[at + 3] !== 255) continue;
+        const color = [data[at], data[at + 1], data[at + 2]].join();
+        counts.set(color, (counts.get(color) ?? 0) + 1);
+      }
+      return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
+    })()`);
+  const [light, dark] = ["216,223,232", "43,54,68"];
+  await expect.poll(gridColor).toBe(light);
+  await page.emulateMedia({ colorScheme: "dark" });
+  await expect.poll(gridColor).toBe(dark);
+  await page.getByRole("button", { name: "Theme: auto" }).click();
+  await page.getByRole("button", { name: "Theme: light" }).waitFor();
+  await expect.poll(gridColor).toBe(light);
+  await page.getByRole("button", { name: "Theme: light" }).click();
+  await expect.poll(gridColor).toBe(dark);
+  await context.close();
+});

@@ -254,7 +254,7 @@ function CopyAs({ tenantId, call }: { readonly tenantId: string; readonly call: 
         <section key={name}>
           <div class="row">
             <h2>{name}</h2>
-            <CopyButton text={text} label={`Copy ${name}`} />
+            <CopyButton text={text} label={`Copy ${name.toLowerCase()}`} />
           </div>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll by keyboard */}
           <pre tabIndex={0}>{text}</pre>

@@ -50,7 +50,8 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
   const draw = (Plot: typeof uPlot, box: HTMLDivElement): (() => void) => {
     const span = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / 1_000;
     const css = getComputedStyle(box);
-    const colorOf = (name: string): string => css.getPropertyValue(name).trim();
+    // Read again each time the chart is drawn: the theme can change.
+    const colorOf = (name: string) => (): string => css.getPropertyValue(name).trim();
     const axis = { stroke: colorOf("--faint"), grid: { stroke: colorOf("--line"), width: 1 }, ticks: { show: false } };
     const chart = new Plot(
       {
@@ -74,7 +75,7 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
               points: { show: true, size: 5, width: 0, fill: colorOf(color), filter: isolatedIndexes },
               spanGaps: false,
             },
-            ...(isFilled ? { fill: `${colorOf(color)}33` } : {}),
+            ...(isFilled ? { fill: () => `color-mix(in srgb, ${colorOf(color)()} 20%, transparent)` } : {}),
           })),
         ],
       },
@@ -84,7 +85,9 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
     plot.current = chart;
     const observer = new ResizeObserver(() => chart.setSize({ width: Math.max(200, box.clientWidth), height }));
     observer.observe(box);
+    const endWatch = onThemeChange(() => chart.redraw(false));
     return () => {
+      endWatch();
       observer.disconnect();
       chart.destroy();
     };
@@ -105,6 +108,18 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
       <div ref={ref} class="plot" aria-hidden="true" />
     </figure>
   );
+}
+
+/** Calls a function when the user or the system has changed the theme. Returns a function that ends this. */
+function onThemeChange(call: () => void): () => void {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  system.addEventListener("change", call);
+  const observer = new MutationObserver(call);
+  observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  return () => {
+    system.removeEventListener("change", call);
+    observer.disconnect();
+  };
 }
 
 /** Returns the indexes of values without a value before and after them. */
