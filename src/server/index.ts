@@ -306,9 +306,10 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   const mcp = resources.use(openTenantMcp(mcpDependencies));
   const codeMode = resources.use(openTenantCodeMode(mcpDependencies));
   const receivedRequests = new ReceivedRequests({ authenticator, endpoints: { mcp, "code-mode": codeMode }, onError });
+  const bodies = new BodyBytes(bodyLimitsOf(config.maxBodyBytes));
   const forwarding = resources.use(
     new SessionForwarding({
-      ...{ db, peers, replicaId: bus.replicaId, maxBodyBytes: config.maxBodyBytes, now: () => clock.now() },
+      ...{ db, peers, bodies, replicaId: bus.replicaId, maxBodyBytes: config.maxBodyBytes, now: () => clock.now() },
       onError: (error) => log.error({ err: error }, "replicas"),
     }),
   );
@@ -360,7 +361,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
       version,
     },
     ...{ allowedHosts, maxBodyBytes: config.maxBodyBytes },
-    bodies: new BodyBytes(bodyLimitsOf(config.maxBodyBytes)),
+    bodies,
     isReady: () => isReady,
     acceptsCalls: () => acceptsCalls,
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),

@@ -24,7 +24,7 @@ const tooLarge = (maxBytes: number): RequestError =>
   new RequestError("TOO_LARGE", `Expected a body of at most ${maxBytes} bytes`);
 
 /** Reads a body of limited size. */
-async function readBody(request: Request, maxBytes: number, kept: KeptBody): Promise<Request> {
+export async function readBody(request: Request, maxBytes: number, kept: KeptBody): Promise<Request> {
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
   const parts: Uint8Array[] = [];
   let size = 0;

@@ -2,6 +2,7 @@
 import { sql } from "kysely";
 import type { CallCaller } from "../calls/call-request.ts";
 import type { Db } from "../database/open-database.ts";
+import type { BodyBytes } from "../http/body-bytes.ts";
 import { readBody } from "../http/route.ts";
 import { isAlive } from "../replicas/liveness.ts";
 import { type PeerRequestMessage, REQUEST_HEADERS, type ResponseMessage } from "../replicas/peers/messages.ts";
@@ -10,8 +11,6 @@ import type { McpEndpoint } from "./mcp-endpoints.ts";
 
 /** The id of a session: that of its home, and one of its own. */
 const SESSION_ID = /^(replica-[\da-f-]{36})\.[\da-f-]{36}$/;
-/** Bytes of the bodies that one replica passes on at the same time, and at least one body of the largest size. */
-const MAX_BYTES = 128 * 1_024 * 1_024;
 const RETRY_SECONDS = 1;
 /** Statuses whose responses have no body. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
@@ -34,6 +33,8 @@ export interface SessionForwardingDependencies {
   readonly replicaId: string;
   /** Largest body of a request in bytes. */
   readonly maxBodyBytes: number;
+  /** Counts the bodies that are being passed on. */
+  readonly bodies: Pick<BodyBytes, "keep">;
   /** Receives that a replica which lives cannot be reached. */
   readonly onError: (error: unknown) => void;
 }
@@ -41,8 +42,6 @@ export interface SessionForwardingDependencies {
 export class SessionForwarding implements Disposable {
   readonly #dependencies: SessionForwardingDependencies;
   readonly #stop = new AbortController();
-  /** Bytes of bodies that are being passed on. */
-  #bytes = 0;
 
   constructor(dependencies: SessionForwardingDependencies) {
     this.#dependencies = dependencies;
@@ -76,11 +75,9 @@ export class SessionForwarding implements Disposable {
   }
 
   async #send(home: Peer, request: Request, caller: CallCaller, endpoint: EndpointName): Promise<Response> {
-    const { maxBodyBytes, peers, now, onError } = this.#dependencies;
-    const body = request.method === "POST" ? await (await readBody(request, maxBodyBytes)).text() : "";
-    const size = Buffer.byteLength(body);
-    if (this.#bytes > 0 && this.#bytes + size > MAX_BYTES) return unavailable("Too many requests are passed on");
-    this.#bytes += size;
+    const { maxBodyBytes, bodies, peers, now, onError } = this.#dependencies;
+    using kept = bodies.keep(caller.tenant.id);
+    const body = request.method === "POST" ? await (await readBody(request, maxBodyBytes, kept)).text() : "";
     const signal = AbortSignal.any([request.signal, this.#stop.signal]);
     try {
       const exchange = await peers.open(home, signal, "request");
@@ -93,8 +90,6 @@ export class SessionForwarding implements Disposable {
     } catch (thrown) {
       if (thrown instanceof PeerUnreachable && !signal.aborted) onError(thrown);
       return unavailable("The replica that has the session cannot be reached, or was lost");
-    } finally {
-      this.#bytes -= size;
     }
   }
 
