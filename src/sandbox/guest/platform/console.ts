@@ -212,3 +212,11 @@ ReflectDefineProperty(console, SymbolToStringTag, {
   enumerable: false,
   configurable: true,
 } as PropertyDescriptor);
+/** Of node:console, which is loaded when it is used. */
+ReflectDefineProperty(console, "Console", {
+  __proto__: null,
+  get: () =>
+    ((usePlatformModule("node-os").builtins as Record<string, object>).console as { Console: unknown }).Console,
+  enumerable: false,
+  configurable: true,
+} as PropertyDescriptor);

@@ -1,6 +1,7 @@
 // node:os and other small modules that describe the machine. They return harmless constants, never information on the host.
 import { findBuiltin, NODE_BUILTINS } from "../../contract/node-builtins.ts";
 import { useBuiltin } from "../module-loader.ts";
+import { Console } from "./console-class.ts";
 import { checkString, nodeError, unsupported } from "./node-error.ts";
 import { dlopen, errno, fsConstants, priority, signals } from "./os-constants.ts";
 import { addUnsupported } from "./unsupported-members.ts";
@@ -130,27 +131,6 @@ class Module {
   }
   static _load(): never {
     throw unsupported("module._load()", "modules are bundled at build time");
-  }
-}
-
-/** Writes to the caller's streams. Without streams it has the methods of the global console. */
-class Console {
-  constructor(options: {
-    readonly stdout?: { write(text: string): void };
-    readonly stderr?: { write(text: string): void };
-  }) {
-    const util = useBuiltin("node-util", "util") as { format(...values: unknown[]): string };
-    const given = "write" in options ? { stdout: options as { write(text: string): void } } : options;
-    const { stdout } = given;
-    const { stderr = stdout } = given as typeof options;
-    const writer =
-      (stream: { write(text: string): void } | undefined) =>
-      (...values: unknown[]): void =>
-        stream?.write(`${util.format(...values)}\n`);
-    Object.assign(this, Object.fromEntries(Object.keys(console()).map((name) => [name, () => {}])));
-    for (const name of ["log", "info", "debug", "dir", "table", "group"])
-      Object.assign(this, { [name]: writer(stdout) });
-    for (const name of ["error", "warn", "trace"]) Object.assign(this, { [name]: writer(stderr) });
   }
 }
 
