@@ -1,6 +1,6 @@
 // Compares Console of node:console in a guest with Node's own.
-import { test } from "vitest";
-import { expectLikeNode } from "../../../support/guest.ts";
+import { expect, test } from "vitest";
+import { expectLikeNode, inGuest } from "../../../support/guest.ts";
 
 test("writes to the streams that it is given as Node does", async () => {
   await expectLikeNode(() => {
@@ -60,9 +60,15 @@ test("writes to the streams that it is given as Node does", async () => {
     return [
       lines.map((line) => line.replace(/[\d.]+ms/, "ms")),
       called instanceof Console,
-      typeof (console as unknown as { Console: unknown }).Console,
       codeOf(() => new Console(undefined as never)),
       codeOf(() => new Console({ stdout: {} as never })),
     ];
   }, undefined);
+});
+
+test("is console.Console", async () => {
+  const isSame = await inGuest(
+    () => (console as unknown as { Console: unknown }).Console === process.getBuiltinModule("node:console").Console,
+  );
+  expect(isSame).toBe(true);
 });
