@@ -84,26 +84,28 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
     <section class="card stack">
       <div class="row spread">
         <h2>{tool}</h2>
-        <Button
-          onClick={() =>
-            download(`${pathOf(tenantId)}/${encodeURIComponent(tool)}/export`, `${tenantId}-${tool}.ndjson`)
-          }
-        >
-          Export
-        </Button>
-        {can("kv:write") ? (
-          <DialogButton label="Set a value" title={`Set a value of ${tool}`}>
-            {(close) => (
-              <ValueForm
-                {...{ tenantId, tool }}
-                onDone={() => {
-                  reload();
-                  close();
-                }}
-              />
-            )}
-          </DialogButton>
-        ) : null}
+        <div class="row">
+          <Button
+            onClick={() =>
+              download(`${pathOf(tenantId)}/${encodeURIComponent(tool)}/export`, `${tenantId}-${tool}.ndjson`)
+            }
+          >
+            Export
+          </Button>
+          {can("kv:write") ? (
+            <DialogButton label="Set a value" title={`Set a value of ${tool}`}>
+              {(close) => (
+                <ValueForm
+                  {...{ tenantId, tool }}
+                  onDone={() => {
+                    reload();
+                    close();
+                  }}
+                />
+              )}
+            </DialogButton>
+          ) : null}
+        </div>
       </div>
       <input
         type="search"

@@ -3,7 +3,7 @@
 import type { Workers as WorkersData } from "glovebox/client";
 import type { ComponentChildren, JSX } from "preact";
 import { Badge, Empty, ErrorBox, Facts, Loading, PageHead } from "../parts/controls.tsx";
-import { Table } from "../parts/table.tsx";
+import { type Column, Table } from "../parts/table.tsx";
 import { formatBytes, formatMs } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { urlOf } from "../state/router.ts";
@@ -17,6 +17,12 @@ const STATE_TONES = { starting: "info", busy: "good", idle: "muted", ending: "wa
 const MAX_TENANTS = 5;
 
 const LAYER_TONES: { readonly [state: string]: string } = { holds: "good", missing: "warn", broken: "bad" };
+
+/** Shown only if a layer is missing. */
+const TO_GET: Column<WorkersData["hardening"][number]> = {
+  name: "To get it",
+  cell: ({ state, get }) => (state === "missing" ? <span class="text">{get}</span> : ""),
+};
 
 /** Whose calls a process runs. */
 function usersOf({ use, tenantIds }: WorkersData["workers"][number]): ComponentChildren {
@@ -92,8 +98,8 @@ export function Workers(): JSX.Element {
             name: "State",
             cell: ({ state }) => <Badge tone={LAYER_TONES[state] ?? "muted"}>{state.replaceAll("-", " ")}</Badge>,
           },
-          { name: "Stops", cell: ({ stops }) => stops },
-          { name: "To get it", cell: ({ state, get }) => (state === "missing" ? get : "") },
+          { name: "Stops", cell: ({ stops }) => <span class="text">{stops}</span> },
+          ...(hardening.some(({ state }) => state === "missing") ? [TO_GET] : []),
         ]}
       />
       <p class="faint">
