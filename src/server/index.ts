@@ -40,6 +40,7 @@ import { readConsoleFiles } from "./http/console-files.ts";
 import type { ServerDependencies } from "./http/context.ts";
 import { listen, MAX_STREAMS } from "./http/listen.ts";
 import { OpenStreams } from "./http/open-streams.ts";
+import { UnreadResponses } from "./http/unread-responses.ts";
 import { DatabaseKvStore } from "./kv/database-kv-store.ts";
 import { openTenantCodeMode, openTenantMcp } from "./mcp/mcp-endpoints.ts";
 import { ReceivedRequests } from "./mcp/received-requests.ts";
@@ -306,6 +307,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   const mcp = resources.use(openTenantMcp(mcpDependencies));
   const codeMode = resources.use(openTenantCodeMode(mcpDependencies));
   const receivedRequests = new ReceivedRequests({ authenticator, endpoints: { mcp, "code-mode": codeMode }, onError });
+  const unread = new UnreadResponses();
   const bodies = new BodyBytes(bodyLimitsOf(config.maxBodyBytes));
   const forwarding = resources.use(
     new SessionForwarding({
@@ -361,12 +363,12 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
       version,
     },
     ...{ allowedHosts, maxBodyBytes: config.maxBodyBytes },
-    bodies,
+    ...{ bodies, unread },
     isReady: () => isReady,
     acceptsCalls: () => acceptsCalls,
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),
   };
-  const server = await listen(createApp(dependencies), config, kind === "postgres" ? peerServer : undefined);
+  const server = await listen(createApp(dependencies), config, kind === "postgres" ? peerServer : undefined, unread);
   // A start that fails from here on leaves the port free for the next attempt.
   resources.defer(() => {
     server.close();

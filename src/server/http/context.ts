@@ -31,6 +31,7 @@ import type { DeliveryQueue } from "../webhooks/delivery-queue.ts";
 import type { BodyBytes } from "./body-bytes.ts";
 import type { ConsoleFiles } from "./console-files.ts";
 import type { OpenStream, OpenStreams } from "./open-streams.ts";
+import type { UnreadResponses } from "./unread-responses.ts";
 
 export interface ServerDependencies {
   readonly database: OpenDatabase;
@@ -81,6 +82,8 @@ export interface ServerDependencies {
   readonly maxBodyBytes: number;
   /** Counts the bodies of requests that are not answered yet. */
   readonly bodies: BodyBytes;
+  /** Counts the responses that clients have not read. */
+  readonly unread: Pick<UnreadResponses, "begin">;
   /** Returns whether load balancers should send requests: false once the server stops. */
   readonly isReady: () => boolean;
   /** Returns whether the server accepts calls: false once it drains. */

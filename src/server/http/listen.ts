@@ -1,10 +1,11 @@
 // Listens on the port of the server, with limits of connections.
-import { createServer, type RequestListener } from "node:http";
+import { createServer, type RequestListener, type Server } from "node:http";
 import { type ServerType, serve } from "@hono/node-server";
 import { ToolError } from "../../host/index.ts";
 import type { ServerConfig } from "../config/server-options.ts";
 import { PEER_PATH, type PeerServer } from "../replicas/peers/peer-server.ts";
 import type { createApp } from "./app.ts";
+import type { UnreadResponses } from "./unread-responses.ts";
 
 /** Limits of connections, in ms and in number. They stop clients that send slowly or not at all. */
 const CONNECTION_OPTIONS = {
@@ -29,12 +30,14 @@ const createServerWith = (peers: Pick<PeerServer, "receive">): typeof createServ
 
 /**
  * @param peers receives requests of other replicas; undefined for a server without any
+ * @param unread ends connections whose clients do not read
  * @throws {ToolError} PARAM_INVALID if the address is in use or not available
  */
 export async function listen(
   app: ReturnType<typeof createApp>,
   { host, port }: ServerConfig,
   peers: Pick<PeerServer, "receive"> | undefined,
+  unread: Pick<UnreadResponses, "watch">,
 ): Promise<ServerType> {
   // The Request and Response of a program that embeds a server stay its own. The command line turns on the faster ones.
   const overrideGlobalObjects = false;
@@ -43,6 +46,7 @@ export async function listen(
     ...(peers === undefined ? {} : { createServer: createServerWith(peers) }),
   });
   server.maxConnections = MAX_CONNECTIONS;
+  unread.watch(server as Server);
   await new Promise<void>((resolve, reject) => {
     server.once("listening", resolve);
     server.once("error", ({ code }: NodeJS.ErrnoException) => {

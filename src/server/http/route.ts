@@ -167,6 +167,8 @@ function createGuard(
       } else if (principal.tenantId !== null && scope !== "any") {
         throw new RequestError("FORBIDDEN", "This key belongs to a tenant. Use the paths of its tenant");
       }
+      const socket = c.env?.incoming?.socket;
+      if (socket !== undefined && tenantId !== undefined) dependencies.unread.begin(socket, tenantId);
       if (scope !== "any" && !principal.scopes.has(scope)) {
         throw new RequestError("FORBIDDEN", `This key does not have the scope ${scope}`, { details: { scope } });
       }

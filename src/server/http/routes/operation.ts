@@ -7,6 +7,9 @@ import { renderReference } from "../reference-page.ts";
 import { addRoute, json } from "../route.ts";
 import { OkSchema, PrincipalSchema } from "../schemas.ts";
 
+type Bytes = Uint8Array<ArrayBuffer>;
+const toBytes = (content: string): Bytes => new TextEncoder().encode(content);
+
 const text = (type: string, description: string): object => ({
   content: { [type]: { schema: z.string() } },
   description,
@@ -24,11 +27,13 @@ export function addOperationRoutes(app: App, dependencies: ServerDependencies): 
       },
     });
   // Created once: it takes a tenth of a second, and needs no key.
-  let document: { readonly text: string; readonly page: ReturnType<typeof renderReference> } | undefined;
+  // Bytes, because each text becomes bytes of its own for each client that reads slowly.
+  let document: { readonly bytes: Bytes; readonly page: Bytes; readonly csp: string } | undefined;
   const documentOf = (): NonNullable<typeof document> => {
     if (document === undefined) {
       const created = createDocument();
-      document = { text: JSON.stringify(created), page: renderReference(created) };
+      const { html, csp } = renderReference(created);
+      document = { bytes: toBytes(JSON.stringify(created)), page: toBytes(html), csp };
     }
     return document;
   };
@@ -80,7 +85,7 @@ export function addOperationRoutes(app: App, dependencies: ServerDependencies): 
       summary: "This document",
       responses: { 200: json(z.looseObject({ openapi: z.string() }), "The OpenAPI document") },
     },
-    (c, _input) => c.body(documentOf().text, 200, { "content-type": "application/json" }),
+    (c, _input) => c.body(documentOf().bytes, 200, { "content-type": "application/json" }),
   );
   addRoute(
     app,
@@ -91,8 +96,8 @@ export function addOperationRoutes(app: App, dependencies: ServerDependencies): 
       responses: { 200: text("text/html", "The page") as never },
     },
     (c, _input) => {
-      const { html, csp } = documentOf().page;
-      return c.body(html, 200, { "content-type": "text/html; charset=utf-8", "content-security-policy": csp });
+      const { page, csp } = documentOf();
+      return c.body(page, 200, { "content-type": "text/html; charset=utf-8", "content-security-policy": csp });
     },
   );
   addRoute(
