@@ -2,7 +2,7 @@
 import { setBounded } from "../util/bounded-map.ts";
 import type { LinkedList } from "../util/linked-list.ts";
 import type { CrashQuarantine } from "./health/crash-quarantine.ts";
-import type { Job, PlacedJob } from "./pool-job.ts";
+import { type Job, mayNest, type PlacedJob } from "./pool-job.ts";
 import { BUSY_RATE } from "./process-priorities.ts";
 import { PACE_CPU_MS, type Pace } from "./scheduling/tool-pace.ts";
 import type { ProcessNeed } from "./warm-pool.ts";
@@ -41,6 +41,9 @@ const MISPLACED = 1_000;
 const AWAY = 0.5;
 /** Time in ms that a call waits for a process that is about to be free before it gets another one. */
 const OWN_PROCESS_WAIT_MS = 2;
+
+/** Processes from which on one of them is left for nested calls. With fewer, that would halve the throughput of the calls that may make some. */
+const MIN_RESERVING = 3;
 
 /** Returns the process of an owner's last short call, if that was recent. The isolates of its short calls are ready there. */
 function homeOfShortCalls(own: readonly WorkerProcess[]): WorkerProcess | undefined {
@@ -123,7 +126,9 @@ export class JobPlacement implements Disposable {
     // A process with one call has no room for another tool, so keeping one free would only halve the tool's throughput.
     const isKeptFree =
       !usesParentSlot && job.exclusive !== true && this.#keepsOneFree(job.owner, pace, unproven.length);
-    const candidates = isKeptFree ? unproven : own;
+    const isReserved = mayNest(job) && job.claim.parentSlot === undefined && this.#isLastSlotReserved();
+    const allowed = isKeptFree ? unproven : own;
+    const candidates = isReserved ? allowed.filter((worker) => this.#hasCallThatMayNest(worker)) : allowed;
     const home = homeOfShortCalls(own);
     let best = this.#leastLoaded(candidates, { pace, usesParentSlot, isAlone, unproven, home });
     const isBusyBriefly = best === undefined && candidates.some((worker) => worker.runsOnMainThread);
@@ -143,7 +148,7 @@ export class JobPlacement implements Disposable {
     const isWaitedFor = usesParentSlot || hasNoneForShort || wouldDisplaceShort || isShutOut;
     // Its caller may keep a process of its own until the call has ended: to wait for that one would be for ever.
     const isNested = usesParentSlot && isAlone;
-    if ((isCrowded || wouldDisplaceShort) && !isKeptFree) {
+    if ((isCrowded || wouldDisplaceShort) && !isKeptFree && !isReserved) {
       const further = isShutOut ? MAX_FURTHER : 0;
       const isWaiting = best === undefined;
       const mayGrow = this.#manager.mayGrow(job.owner, { isWaitedFor, isNested, isWaiting, further });
@@ -173,6 +178,27 @@ export class JobPlacement implements Disposable {
       }
     }
     return runsOthers ? "unknown" : "long";
+  }
+
+  /**
+   * Whether all processes but one have calls that may make nested calls, which may need another process: a tenant's tools in another language do.
+   * If such calls held every process, all of them would wait for each other. The last one is for calls that end by themselves.
+   */
+  #isLastSlotReserved(): boolean {
+    const { max } = this.#manager;
+    if (max < MIN_RESERVING || this.#placed.size < max - 1) return false;
+    let held = 0;
+    for (const worker of this.#placed.keys()) if (this.#hasCallThatMayNest(worker)) held += 1;
+    return held >= max - 1;
+  }
+
+  #hasCallThatMayNest(worker: WorkerProcess): boolean {
+    return (
+      this.#placed
+        .get(worker)
+        ?.toArray()
+        .some(({ job }) => mayNest(job)) === true
+    );
   }
 
   /** Whether a call of the job's tool runs in a process of the owner. */

@@ -190,13 +190,19 @@ export class PlacedJob implements CallListener, Ticket {
   }
 }
 
+/** Whether a call may wait in its process for calls of other tools. */
+export const mayNest = ({ order }: Pick<Job, "order">): boolean =>
+  order.type === "call" && order.tool.granted.includes("tools");
+
 /** Key of everything in a job that decides which process it may use. */
 function placementKeyOf(
-  { owner, claim, memoryMiB, session, kind = "plain", dataBytes = 0, ...job }: Job,
+  { owner, claim, memoryMiB, session, order, kind = "plain", dataBytes = 0, ...job }: Job,
   pace: Pace,
 ): string {
   const { fresh = false, singleUse = false, exclusive = false } = job;
   // Whether a call that is long, or runs alone, may run depends on the other calls of its tool.
   const paceKey = pace === "long" || exclusive ? `${pace} ${claim.toolKey}` : pace;
-  return `${session?.id ?? ""} ${claim.parentSlot !== undefined} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${kind} ${dataBytes} ${paceKey} ${owner}`;
+  // A call that ends by itself may run where one that may wait for others must not.
+  const nestingKey = `${claim.parentSlot !== undefined} ${mayNest({ order })}`;
+  return `${session?.id ?? ""} ${nestingKey} ${fresh} ${singleUse} ${exclusive} ${memoryMiB} ${kind} ${dataBytes} ${paceKey} ${owner}`;
 }

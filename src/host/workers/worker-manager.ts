@@ -87,6 +87,11 @@ export class WorkerManager implements Disposable {
     );
   }
 
+  /** Most processes. */
+  get max(): number {
+    return this.#options.max;
+  }
+
   /** Most processes of one owner. */
   get maxPerOwner(): number {
     return this.#options.maxPerOwner;

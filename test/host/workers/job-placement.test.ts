@@ -57,6 +57,7 @@ function openPlacement({
   isPastShare = false,
 }: Situation): (pace: Pace, fields?: Partial<Job>) => WorkerProcess | undefined {
   const manager = {
+    max: 16,
     maxPerOwner: 2,
     usableBy: () => [...own],
     makeRoomFor: () => true,
