@@ -135,6 +135,10 @@ describe("requireLocatedFiles()", () => {
     ["require(path.resolve(__dirname, '..', 'package.json'))", 'require("../package.json")'],
     ["const up = __dirname; f(require(\n  up +\n '/b'\n))", 'const up = __dirname; f(require(\n  "./b.json"\n\n))'],
     ["require(__dirname + '/a.js') + require(`\u0024{__dirname}/b.json`)", 'require("./a.js") + require("./b.json")'],
+    [
+      'require((typeof __dirname === "undefined" ? "." : __dirname) + "/a.js"); "__dirname"',
+      'require("./a.js"); "__dirname"',
+    ],
   ])("names the file of %j", ([text, expected]) => {
     expect(rewrite(text)).toBe(expected);
   });

@@ -2404,4 +2404,411 @@ export const PACKAGES: readonly (readonly [name: string, source: string, feature
   ["text-table", `import t from "text-table"; export default () => t([["a","b"]]);`],
   ["columnify", `import c from "columnify"; export default () => c([{a:1}]);`],
   ["asciichart", `import a from "asciichart"; export default () => a.plot([1,2,3],{height:3});`],
+  [
+    "@octokit/core",
+    `import { Octokit } from "@octokit/core"; export default async () => { const seen = []; const o = new Octokit({ auth: "t", request: { fetch: async (url, init) => { seen.push([String(url), init.method, init.headers.authorization, init.body]); return new Response(JSON.stringify({ id: 7 }), { status: 201, headers: { "content-type": "application/json" } }); } } }); const r = await o.request("POST /repos/{owner}/{repo}/issues", { owner: "a", repo: "b c", title: "t" }); const e = await new Octokit({ request: { fetch: async () => new Response('{"message":"no"}', { status: 404, headers: { "content-type": "application/json" } }) } }).request("GET /x").catch((x) => [x.name, x.status, x.message]); return [r.status, r.data, seen, e]; };`,
+  ],
+  [
+    "@octokit/auth-app",
+    `import { createAppAuth } from "@octokit/auth-app"; import { generateKeyPairSync } from "node:crypto"; export default async () => { const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048, privateKeyEncoding: { type: "pkcs1", format: "pem" }, publicKeyEncoding: { type: "spki", format: "pem" } }); const auth = createAppAuth({ appId: 1, privateKey }); const a = await auth({ type: "app" }); const [h, p] = a.token.split(".").map((x) => Buffer.from(x, "base64url").toString()); return [a.type, JSON.parse(h).alg, JSON.parse(p).iss]; };`,
+  ],
+  [
+    "@octokit/plugin-paginate-rest",
+    `import { paginateRest } from "@octokit/plugin-paginate-rest"; import { Octokit } from "@octokit/core"; export default async () => { const My = Octokit.plugin(paginateRest); let n = 0; const o = new My({ request: { fetch: async (url) => { n += 1; return new Response(JSON.stringify([{ n }]), { headers: { "content-type": "application/json", ...(n < 3 ? { link: '<https://api.github.com/orgs/x/repos?page=' + (n + 1) + '>; rel="next"' } : {}) } }); } } }); return o.paginate("GET /orgs/{org}/repos", { org: "x" }); };`,
+  ],
+  [
+    "@aws-sdk/client-lambda",
+    `import { LambdaClient, InvokeCommand } from "@aws-sdk/client-lambda"; export default async () => { const seen = []; const c = new LambdaClient({ region: "eu-west-1", credentials: { accessKeyId: "a", secretAccessKey: "b" }, requestHandler: { handle: async (r) => { seen.push([r.method, r.hostname, r.path, r.headers["x-amz-invocation-type"], Object.keys(r.headers).includes("authorization")]); return { response: { statusCode: 200, headers: {}, body: new Response('{"ok":1}').body } }; } } }); const r = await c.send(new InvokeCommand({ FunctionName: "f", Payload: JSON.stringify({ a: 1 }), InvocationType: "RequestResponse" })); return [r.StatusCode, r.Payload && new TextDecoder().decode(r.Payload), seen]; };`,
+  ],
+  [
+    "@aws-sdk/client-sesv2",
+    `import { SESv2Client, SendEmailCommand } from "@aws-sdk/client-sesv2"; export default async () => { const c = new SESv2Client({ region: "us-east-1", maxAttempts: 1, credentials: { accessKeyId: "a", secretAccessKey: "b" } }); let body; c.middlewareStack.add((next) => async (a) => { body = a.request.body; return { response: {}, output: { MessageId: "m1", $metadata: {} } }; }, { step: "finalizeRequest", priority: "low" }); const r = await c.send(new SendEmailCommand({ FromEmailAddress: "a@b.c", Destination: { ToAddresses: ["d@e.f"] }, Content: { Simple: { Subject: { Data: "s" }, Body: { Text: { Data: "t" } } } } })); return [r.MessageId, JSON.parse(Buffer.from(body).toString())]; };`,
+  ],
+  [
+    "@aws-sdk/s3-request-presigner",
+    `import { getSignedUrl } from "@aws-sdk/s3-request-presigner"; import { S3Client, GetObjectCommand } from "@aws-sdk/client-s3"; export default async () => { const c = new S3Client({ region: "us-east-1", credentials: { accessKeyId: "AKID", secretAccessKey: "SECRET" } }); const u = new URL(await getSignedUrl(c, new GetObjectCommand({ Bucket: "b", Key: "k/ä.txt" }), { expiresIn: 60, signingDate: new Date(0) })); u.searchParams.delete("x-id"); return [u.host, u.pathname, u.searchParams.get("X-Amz-Signature").length, u.searchParams.get("X-Amz-Expires"), u.searchParams.get("X-Amz-Date")]; };`,
+  ],
+  [
+    "@azure/data-tables",
+    `import { TableClient, AzureNamedKeyCredential, odata } from "@azure/data-tables"; export default async () => { const seen = []; const c = new TableClient("https://acc.table.core.windows.net", "t", new AzureNamedKeyCredential("acc", Buffer.from("key").toString("base64")), { httpClient: { sendRequest: async (r) => { seen.push([r.method, r.url, r.headers.get("authorization")?.slice(0, 18)]); const { createHttpHeaders } = await import("@azure/core-rest-pipeline"); return { request: r, status: 200, headers: createHttpHeaders({ "content-type": "application/json" }), bodyAsText: JSON.stringify({ PartitionKey: "p", RowKey: "r", n: 5 }) }; } } }); const e = await c.getEntity("p", "r"); return [e.n, seen, odata\`a eq \${"o'x"}\`]; };`,
+  ],
+  [
+    "@google-cloud/firestore",
+    `import { Timestamp, FieldValue, Firestore, GeoPoint, FieldPath } from "@google-cloud/firestore"; export default () => { const f = new Firestore({ projectId: "p" }); return [Timestamp.fromMillis(1500).toDate().toISOString(), f.doc("a/b").path, f.collection("a").where("x", ">", 1).limit(2).isEqual(f.collection("a").where("x", ">", 1).limit(2)), FieldValue.increment(1).isEqual(FieldValue.increment(1)), new GeoPoint(1, 2).latitude, new FieldPath("a", "b").isEqual(new FieldPath("a", "b"))]; };`,
+  ],
+  [
+    "@langchain/openai",
+    `import { ChatOpenAI } from "@langchain/openai"; import { HumanMessage } from "@langchain/core/messages"; export default async () => { const bodies = []; const m = new ChatOpenAI({ apiKey: "k", model: "gpt-4o", maxRetries: 0, configuration: { fetch: async (u, i) => { bodies.push(JSON.parse(i.body).messages); return new Response(JSON.stringify({ id: "1", object: "chat.completion", choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "hey", tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: '{"a":1}' } }] } }], usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 } }), { headers: { "content-type": "application/json" } }); } } }); const r = await m.invoke([new HumanMessage("hi")]); return [r.content, r.tool_calls, r.usage_metadata?.total_tokens, bodies]; };`,
+  ],
+  [
+    "@langchain/textsplitters",
+    `import { RecursiveCharacterTextSplitter, TokenTextSplitter } from "@langchain/textsplitters"; export default async () => [await new RecursiveCharacterTextSplitter({ chunkSize: 20, chunkOverlap: 5 }).splitText("The quick brown fox jumps over the lazy dog. And again."), (await RecursiveCharacterTextSplitter.fromLanguage("markdown", { chunkSize: 30, chunkOverlap: 0 }).createDocuments(["# T\\n\\nabc\\n\\n## U\\n\\ndef ghi jkl mno pqr"])).map((d) => [d.pageContent, d.metadata.loc.lines])];`,
+  ],
+  [
+    "@langchain/langgraph",
+    `import { StateGraph, Annotation, START, END, MemorySaver } from "@langchain/langgraph"; export default async () => { const S = Annotation.Root({ n: Annotation({ reducer: (a, b) => a + b, default: () => 0 }), log: Annotation({ reducer: (a, b) => a.concat(b), default: () => [] }) }); const g = new StateGraph(S).addNode("a", async () => ({ n: 1, log: ["a"] })).addNode("b", () => ({ n: 10, log: ["b"] })).addEdge(START, "a").addConditionalEdges("a", (s) => (s.n < 3 ? "a" : "b")).addEdge("b", END).compile({ checkpointer: new MemorySaver() }); const r = await g.invoke({ n: 0 }, { configurable: { thread_id: "1" } }); const steps = []; for await (const s of await g.stream({ n: 0 }, { configurable: { thread_id: "2" }, streamMode: "updates" })) steps.push(Object.keys(s)[0]); return [r, steps]; };`,
+  ],
+  [
+    "ollama",
+    `import { Ollama } from "ollama"; export default async () => { const o = new Ollama({ host: "http://h:1", fetch: async (u, i) => { const b = JSON.parse(i.body); return b.stream ? new Response('{"message":{"content":"a"},"done":false}\\n{"message":{"content":"b"},"done":true}\\n') : new Response(JSON.stringify({ message: { content: "x" }, model: b.model })); } }); const r = await o.chat({ model: "m", messages: [{ role: "user", content: "q" }] }); let t = ""; for await (const p of await o.chat({ model: "m", messages: [], stream: true })) t += p.message.content; return [r, t]; };`,
+  ],
+  [
+    "cloudflare",
+    `import Cloudflare from "cloudflare"; export default async () => { const c = new Cloudflare({ apiToken: "t", maxRetries: 0, fetch: async (u) => new Response(JSON.stringify({ success: true, result: [{ id: "z1", name: "a.com" }], result_info: { page: 1, per_page: 20, total_count: 1 } }), { headers: { "content-type": "application/json" } }) }); const out = []; for await (const z of c.zones.list()) { out.push(z.name); break; } return out; };`,
+  ],
+  [
+    "razorpay",
+    `import Razorpay from "razorpay"; import { createHmac } from "node:crypto"; export default () => { const body = '{"a":1}'; const sig = createHmac("sha256", "s").update(body).digest("hex"); return [Razorpay.validateWebhookSignature(body, sig, "s"), Razorpay.validateWebhookSignature(body, sig.replace(/./, (x) => x === "0" ? "1" : "0"), "s"), typeof new Razorpay({ key_id: "a", key_secret: "b" }).orders.create]; };`,
+  ],
+  [
+    "braintree",
+    `import braintree from "braintree"; export default () => { const g = new braintree.BraintreeGateway({ environment: braintree.Environment.Sandbox, merchantId: "m", publicKey: "p", privateKey: "k" }); const s = g.webhookTesting.sampleNotification(braintree.WebhookNotification.Kind.SubscriptionWentPastDue, "id1"); return g.webhookNotification.parse(s.bt_signature, s.bt_payload).then((n) => [n.kind, n.subscription.id]); };`,
+  ],
+  [
+    "dropbox",
+    `import { Dropbox, DropboxAuth } from "dropbox"; export default async () => { const seen = []; const d = new Dropbox({ accessToken: "t", fetch: async (u, i) => { seen.push([u, i.method, i.headers.Authorization]); return new Response('{"entries":[{"name":"a"}]}', { headers: { "content-type": "application/json" } }); } }); const r = await d.filesListFolder({ path: "" }); const u = await new DropboxAuth({ clientId: "c" }).getAuthenticationUrl("http://x/", "st", "code"); return [r.result, seen, u]; };`,
+  ],
+  [
+    "web-push",
+    `import webpush from "web-push"; import crypto from "node:crypto"; export default () => { const k = webpush.generateVAPIDKeys(); const ecdh = crypto.createECDH("prime256v1"); ecdh.generateKeys(); const d = webpush.generateRequestDetails({ endpoint: "https://push.example.com/x", keys: { p256dh: ecdh.getPublicKey("base64url"), auth: Buffer.alloc(16, 1).toString("base64url") } }, "payload", { vapidDetails: { subject: "mailto:a@b.c", publicKey: k.publicKey, privateKey: k.privateKey }, TTL: 5 }); return [k.publicKey.length, d.method, d.headers.TTL, d.headers["Content-Encoding"], d.body.length, d.headers.Authorization.slice(0, 8)]; };`,
+  ],
+  [
+    "meilisearch",
+    `import * as ms from "meilisearch"; const M = ms.Meilisearch ?? ms.MeiliSearch; export default async () => { const c = new M({ host: "http://h", apiKey: "k", httpClient: async (u, i) => ({ hits: [{ id: 1 }], u: String(u), m: i.method, b: i.body }) }); return c.index("movies").search("bat", { limit: 1 }); };`,
+  ],
+  [
+    "@opensearch-project/opensearch",
+    `import { Client, Connection } from "@opensearch-project/opensearch"; import { Readable } from "node:stream"; export default async () => { const seen = []; class C extends Connection { request(p, cb) { seen.push([p.method, p.path, p.body]); const r = Readable.from(['{"hits":{"total":1}}']); r.statusCode = 200; r.headers = { "content-type": "application/json" }; cb(null, r); return { abort() {} }; } } const c = new Client({ node: "http://h:9200", Connection: C }); const r = await c.search({ index: "i", body: { query: { match_all: {} } } }); return [r.body, seen]; };`,
+  ],
+  [
+    "neo4j-driver",
+    `import neo4j from "neo4j-driver"; export default () => [neo4j.int("9007199254740993").toString(), neo4j.isInt(neo4j.int(1)), neo4j.types.Date.fromStandardDate(new Date(Date.UTC(2020, 1, 3))).toString(), new neo4j.types.Duration(1, 2, 3, 4).toString(), neo4j.integer.toNumber(neo4j.int(5))];`,
+  ],
+  [
+    "postgres",
+    `import postgres from "postgres"; export default async () => { const sql = postgres("postgres://u:p@127.0.0.1:1/db", { max: 1, connect_timeout: 1 }); const e = await sql\`select 1\`.catch((x) => typeof x.message); await sql.end({ timeout: 0 }); return [e, typeof sql.unsafe]; };`,
+  ],
+  [
+    "pg-promise",
+    `import pgp from "pg-promise"; export default () => { const p = pgp(); return [p.as.format("select \${a}, $1:name, \${b:json}".replace("$1:name", "\${c:name}"), { a: "o'x", b: { q: 1 }, c: "tab le" }), p.helpers.insert([{ a: 1, b: "x" }, { a: 2, b: null }], ["a", "b"], "t"), p.helpers.update({ a: 1 }, null, "t") + " WHERE id=1"]; };`,
+  ],
+  [
+    "mssql",
+    `import sql from "mssql"; export default () => [sql.VarChar(10).length, sql.TYPES.Int === sql.Int, (() => { const t = new sql.Table("x"); t.columns.add("a", sql.Int, { nullable: true }); t.rows.add(1); return [t.columns.length, t.rows.length, t.declare()]; })()];`,
+  ],
+  [
+    "grammy",
+    `import { Bot, InlineKeyboard, webhookCallback } from "grammy"; export default async () => { const b = new Bot("1:t", { botInfo: { id: 1, is_bot: true, first_name: "b", username: "b" } }); const out = []; b.api.config.use(async (prev, method, payload) => { out.push([method, payload.text]); return { ok: true, result: { message_id: 1 } }; }); b.command("start", (c) => c.reply("hi " + c.match, { reply_markup: new InlineKeyboard().text("a", "b") })); b.hears(/x(\\d)/, (c) => c.reply("n" + c.match[1])); await b.handleUpdate({ update_id: 1, message: { message_id: 1, date: 0, chat: { id: 1, type: "private" }, from: { id: 2, is_bot: false, first_name: "u" }, text: "/start now", entities: [{ type: "bot_command", offset: 0, length: 6 }] } }); await b.handleUpdate({ update_id: 2, message: { message_id: 2, date: 0, chat: { id: 1, type: "private" }, text: "x5" } }); return out; };`,
+  ],
+  [
+    "pusher",
+    `import Pusher from "pusher"; export default () => { const p = new Pusher({ appId: "1", key: "k", secret: "s", cluster: "eu" }); return [p.authorizeChannel("123.456", "private-x"), p.webhook({ headers: { "x-pusher-key": "k", "x-pusher-signature": "z", "content-type": "application/json" }, rawBody: "{}" }).isValid()]; };`,
+  ],
+  [
+    "objection",
+    `import { Model } from "objection"; import knex from "knex"; export default () => { class P extends Model { static tableName = "p"; static jsonSchema = { type: "object", required: ["n"], properties: { n: { type: "string" } } }; } P.knex(knex({ client: "pg" })); const q = P.query().where("a", ">", 1).orderBy("b").toKnexQuery().toSQL(); let e; try { P.fromJson({}); } catch (x) { e = [x.name, x.data]; } return [q.sql, q.bindings, e, P.fromJson({ n: "q" }).n]; };`,
+  ],
+  [
+    "sqlstring",
+    `import s from "sqlstring"; export default () => [s.format("SELECT * FROM ?? WHERE a = ? AND b IN (?) AND d = ?", ["t.x", "o'x", [1, 2], new Date(0)], false, "Z"), s.escape({ a: 1, b: null }), s.escapeId("a\`b"), s.escape(Buffer.from("ab"))];`,
+  ],
+  [
+    "pg-format",
+    `import f from "pg-format"; export default () => [f("SELECT %I, %L, %s", "Col", "o'x\\\\", [1, 2]), f("INSERT INTO t (a,b) VALUES %L", [[1, "x"], [2, null]])];`,
+  ],
+  [
+    "pgsql-ast-parser",
+    `import { parse, toSql, astVisitor } from "pgsql-ast-parser"; export default () => { const [a] = parse("select a, count(*) from t join u on t.id = u.id where b > 1 group by a"); const tables = []; astVisitor(() => ({ tableRef: (t) => tables.push(t.name) })).statement(a); return [toSql.statement(a), tables]; };`,
+  ],
+  [
+    "docx-templates",
+    `import { createReport } from "docx-templates"; import JSZip from "jszip"; import { Document, Packer, Paragraph } from "docx"; export default async () => { const template = await Packer.toBuffer(new Document({ sections: [{ children: [new Paragraph("Hello +++name+++"), new Paragraph("+++FOR x IN items+++"), new Paragraph("- +++INS $x+++"), new Paragraph("+++END-FOR x+++")] }] })); const b = await createReport({ template, data: { name: "Ann", items: ["a", "b"] }, noSandbox: true }); const z = await JSZip.loadAsync(b); return (await z.file("word/document.xml").async("string")).match(/<w:t[^>]*>[^<]*/g).map((x) => x.replace(/<[^>]*>/, "")); };`,
+  ],
+  [
+    "@asciidoctor/core",
+    `import * as a from "@asciidoctor/core"; export default async () => { const out = await a.convert("= Doc\\n\\n== Sec\\n\\n* a\\n* *b*\\n\\n[source,js]\\n----\\nx\\n----\\n\\nNOTE: hi", { safe: "safe" }); return String(out); };`,
+  ],
+  [
+    "saxes",
+    `import { SaxesParser } from "saxes"; export default () => { const p = new SaxesParser({ xmlns: true, position: true }); const o = []; p.on("opentag", (t) => o.push([t.name, t.uri, Object.keys(t.attributes)])); p.on("text", (t) => o.push(t)); p.on("error", (e) => o.push(e.message)); p.write('<a xmlns="u" b="1">x &amp; <c/></d>').close(); return o; };`,
+  ],
+  [
+    "ion-js",
+    `import * as ion from "ion-js"; export default () => { const v = ion.load("{a: 1, b: [2.5, \\"x\\"], t: 2020-01-01T00:00:00Z, s: sym}"); return [v.get("a").numberValue(), ion.dumpText(v), ion.dumpBinary({ q: 1 }).length]; };`,
+  ],
+  [
+    "multiformats",
+    `import { CID } from "multiformats/cid"; import * as json from "multiformats/codecs/json"; import { sha256 } from "multiformats/hashes/sha2"; export default async () => { const c = CID.create(1, json.code, await sha256.digest(json.encode({ a: 1 }))); return [c.toString(), CID.parse(c.toString()).equals(c)]; };`,
+  ],
+  [
+    "@ipld/dag-cbor",
+    `import { encode, decode } from "@ipld/dag-cbor"; export default () => { const b = encode({ b: 1, a: [true, new Uint8Array([1, 2])] }); return [Buffer.from(b).toString("hex"), decode(b).b]; };`,
+  ],
+  [
+    "flatbuffers",
+    `import { Builder, ByteBuffer } from "flatbuffers"; export default () => { const b = new Builder(64); const s = b.createString("hello"); b.startObject(2); b.addFieldOffset(0, s, 0); b.addFieldInt32(1, 42, 0); b.finish(b.endObject()); const bb = new ByteBuffer(b.asUint8Array()); const root = bb.readInt32(bb.position()) + bb.position(); return [bb.__string(root + bb.__offset(root, 4)), bb.readInt32(root + bb.__offset(root, 6))]; };`,
+  ],
+  [
+    "spacetime",
+    `import s from "spacetime"; export default () => [s("2020-03-08T01:30:00", "America/New_York").add(1, "hour").format("iso"), s("June 5 2021").weekOfMonth?.(), s("2020-01-31", "UTC").add(1, "month").format("nice"), s("2020-01-01", "Europe/Berlin").goto("Asia/Tokyo").time()];`,
+  ],
+  [
+    "temporal-polyfill",
+    `import { Temporal } from "temporal-polyfill"; export default () => [Temporal.PlainDate.from("2020-02-28").add({ days: 2 }).toString(), Temporal.ZonedDateTime.from("2021-03-14T01:30[America/New_York]").add({ hours: 1 }).toString(), Temporal.Duration.from("P1DT2H").total("hours"), Temporal.PlainDate.from("2020-01-01").until("2021-03-04", { largestUnit: "month" }).toString()];`,
+  ],
+  [
+    "runtypes",
+    `import * as R from "runtypes"; const { Object: Obj, String: Str, Number: Num, Union, Literal } = R; export default () => { const T = Obj({ a: Str, b: Union(Num, Literal("x")) }); let e; try { T.check({ a: 1, b: "x" }); } catch (x) { e = [x.name, x.message]; } return [T.guard({ a: "q", b: 1 }), e]; };`,
+  ],
+  [
+    "fastest-validator",
+    `import V from "fastest-validator"; export default () => { const c = new V().compile({ id: "number|positive|integer", e: { type: "email" }, t: { type: "array", items: "string", min: 1 }, $$strict: true }); return [c({ id: 1, e: "a@b.co", t: ["x"] }), c({ id: -1, e: "q", t: [], z: 1 })]; };`,
+  ],
+  [
+    "@vinejs/vine",
+    `import vine from "@vinejs/vine"; export default async () => { const v = vine.compile(vine.object({ email: vine.string().email(), n: vine.number().min(2), tags: vine.array(vine.string()).minLength(1) })); const [e] = await v.tryValidate({ email: "x", n: 1, tags: [] }); return [await v.validate({ email: "a@b.co", n: "5", tags: ["q"] }), e.messages]; };`,
+  ],
+  [
+    "@exodus/schemasafe",
+    `import { validator, parser } from "@exodus/schemasafe"; export default () => { const v = validator({ $schema: "https://json-schema.org/draft/2020-12/schema", type: "object", required: ["a"], properties: { a: { type: "string", pattern: "^x" } } }, { includeErrors: true, allErrors: true }); return [v({ a: "xq" }), v({ a: "q" }), v.errors]; };`,
+  ],
+  [
+    "fast-jwt",
+    `import { createSigner, createVerifier, createDecoder } from "fast-jwt"; import { generateKeyPairSync } from "node:crypto"; export default () => { const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256", privateKeyEncoding: { type: "pkcs8", format: "pem" }, publicKeyEncoding: { type: "spki", format: "pem" } }); const t = createSigner({ key: privateKey, noTimestamp: true })({ a: 1 }); const h = createSigner({ key: "secret", noTimestamp: true, algorithm: "HS512" })({ b: 2 }); let e; try { createVerifier({ key: "wrong" })(h); } catch (x) { e = x.code; } return [createVerifier({ key: publicKey })(t), h, createVerifier({ key: "secret" })(h), createDecoder({ complete: true })(t).header, e]; };`,
+  ],
+  [
+    "jws",
+    `import jws from "jws"; import { generateKeyPairSync } from "node:crypto"; export default () => { const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048, privateKeyEncoding: { type: "pkcs8", format: "pem" }, publicKeyEncoding: { type: "spki", format: "pem" } }); const s = jws.sign({ header: { alg: "HS256" }, payload: "hi", secret: "k" }); const p = jws.sign({ header: { alg: "PS256" }, payload: { a: 1 }, privateKey }); return new Promise((res) => jws.createSign({ header: { alg: "RS256" }, payload: "x", privateKey }).on("done", (sig) => res([s, jws.verify(s, "HS256", "k"), jws.verify(p, "PS256", publicKey), jws.verify(sig, "RS256", publicKey), jws.decode(p).payload]))); };`,
+  ],
+  [
+    "openid-client",
+    `import * as c from "openid-client"; export default async () => { const v = c.randomPKCECodeVerifier(); const cfg = new c.Configuration({ issuer: "https://i", authorization_endpoint: "https://i/auth", token_endpoint: "https://i/t" }, "id", "sec"); cfg[c.customFetch] = async (u, i) => new Response(JSON.stringify({ access_token: "at", token_type: "bearer", expires_in: 5 }), { headers: { "content-type": "application/json" } }); const t = await c.clientCredentialsGrant(cfg, { scope: "a" }); return [v.length, (await c.calculatePKCECodeChallenge("abc")), c.buildAuthorizationUrl(cfg, { redirect_uri: "http://x/cb", scope: "openid" }).href, t.access_token, t.expiresIn()]; };`,
+  ],
+  [
+    "@simplewebauthn/server",
+    `import { generateRegistrationOptions, verifyRegistrationResponse } from "@simplewebauthn/server"; export default async () => { const o = await generateRegistrationOptions({ rpName: "r", rpID: "x.com", userName: "u", challenge: "abc" }); const e = await verifyRegistrationResponse({ response: { id: "a", rawId: "a", type: "public-key", response: { clientDataJSON: Buffer.from('{"type":"webauthn.create","challenge":"q"}').toString("base64url"), attestationObject: "" }, clientExtensionResults: {} }, expectedChallenge: "z", expectedOrigin: "o" }).catch((x) => x.message); return [o.challenge, o.pubKeyCredParams, e]; };`,
+  ],
+  [
+    "sshpk",
+    `import sshpk from "sshpk"; export default () => { const k = sshpk.generatePrivateKey("ecdsa"); const s = k.createSign("sha256").update("d").sign(); const pub = sshpk.parseKey("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGk+8wF0M2Z4rT3l0v5wq0m3b1s7d0f5u6i7o8p9a0sd c", "ssh"); return [k.type, k.toPublic().createVerify("sha256").update("d").verify(s), pub.type, pub.fingerprint("sha256").toString(), k.toPublic().toString("ssh").slice(0, 19), sshpk.parsePrivateKey(k.toString("pem"), "pem").fingerprint().toString() === k.fingerprint().toString()]; };`,
+  ],
+  [
+    "zxcvbn",
+    `import z from "zxcvbn"; export default () => ["password", "correct horse battery staple", "Tr0ub4dour&3"].map((p) => [z(p).score, z(p).feedback.warning]);`,
+  ],
+  [
+    "oauth-1.0a",
+    `import OAuth from "oauth-1.0a"; import crypto from "node:crypto"; export default () => { const o = OAuth({ consumer: { key: "ck", secret: "cs" }, signature_method: "HMAC-SHA1", hash_function: (b, k) => crypto.createHmac("sha1", k).update(b).digest("base64") }); o.getNonce = () => "n"; o.getTimeStamp = () => 1; return o.toHeader(o.authorize({ url: "http://x/a?b=c", method: "POST", data: { d: "e f" } }, { key: "t", secret: "s" })); };`,
+  ],
+  [
+    "@hapi/iron",
+    `import * as I from "@hapi/iron"; const Iron = I.default ?? I; export default async () => { const p = "some_not_random_password_that_is_at_least_32_characters"; const s = await Iron.seal({ a: 1 }, p, Iron.defaults); const bad = await Iron.unseal(s, p.replace("some", "none"), Iron.defaults).catch((e) => e.message); return [s.slice(0, 7), await Iron.unseal(s, p, Iron.defaults), bad]; };`,
+  ],
+  [
+    "age-encryption",
+    `import * as age from "age-encryption"; export default async () => { const id = await age.generateIdentity(); const e = new age.Encrypter(); e.addRecipient(await age.identityToRecipient(id)); const c = await e.encrypt("secret"); const d = new age.Decrypter(); d.addIdentity(id); const p = new age.Encrypter(); p.setPassphrase("pw"); p.setScryptWorkFactor(8); const pd = new age.Decrypter(); pd.addPassphrase("pw"); return [await d.decrypt(c, "text"), await pd.decrypt(await p.encrypt("x"), "text"), age.armor.encode(c).split("\\n")[0]]; };`,
+  ],
+  [
+    "asn1js",
+    `import * as asn1js from "asn1js"; export default () => { const s = new asn1js.Sequence({ value: [new asn1js.Integer({ value: 5 }), new asn1js.ObjectIdentifier({ value: "1.2.840.113549" }), new asn1js.Utf8String({ value: "é" })] }); const b = s.toBER(); const r = asn1js.fromBER(b); return [Buffer.from(b).toString("hex"), r.result.valueBlock.value.map((v) => v.constructor.name.length > 0), r.result.valueBlock.value[1].valueBlock.toString()]; };`,
+  ],
+  [
+    "cytoscape",
+    `import cytoscape from "cytoscape"; export default () => { const cy = cytoscape({ headless: true, elements: [{ data: { id: "a" } }, { data: { id: "b" } }, { data: { id: "c" } }, { data: { id: "ab", source: "a", target: "b", w: 3 } }, { data: { id: "bc", source: "b", target: "c", w: 1 } }] }); return [cy.elements().dijkstra("#a", (e) => e.data("w")).distanceTo("#c"), cy.elements().pageRank().rank("#b").toFixed(4), cy.$("#a").neighborhood().map((e) => e.id()), cy.elements().bfs({ roots: "#a" }).path.map((e) => e.id())]; };`,
+  ],
+  [
+    "elkjs",
+    `import ELK from "elkjs/lib/elk.bundled.js"; export default async () => { const r = await new ELK().layout({ id: "r", layoutOptions: { "elk.algorithm": "layered" }, children: [{ id: "a", width: 30, height: 30 }, { id: "b", width: 30, height: 30 }], edges: [{ id: "e", sources: ["a"], targets: ["b"] }] }); return r.children.map((c) => [c.id, c.x, c.y]); };`,
+  ],
+  [
+    "@tmcw/togeojson",
+    `import { gpx, kml } from "@tmcw/togeojson"; import { DOMParser } from "@xmldom/xmldom"; export default () => gpx(new DOMParser().parseFromString('<gpx version="1.1"><wpt lat="1" lon="2"><name>x</name></wpt><trk><trkseg><trkpt lat="1" lon="1"/><trkpt lat="2" lon="2"/></trkseg></trk></gpx>', "text/xml"));`,
+  ],
+  [
+    "supercluster",
+    `import Supercluster from "supercluster"; export default () => { const s = new Supercluster({ radius: 40, maxZoom: 16 }).load(Array.from({ length: 20 }, (_, i) => ({ type: "Feature", properties: { i }, geometry: { type: "Point", coordinates: [i / 10, i / 20] } }))); return s.getClusters([-180, -85, 180, 85], 2).map((c) => [c.properties.point_count, c.geometry.coordinates]); };`,
+  ],
+  [
+    "geotiff",
+    `import { fromArrayBuffer, writeArrayBuffer } from "geotiff"; export default async () => { const b = writeArrayBuffer([1, 2, 3, 4, 5, 6], { height: 2, width: 3 }); const t = await fromArrayBuffer(b); const i = await t.getImage(); const [r] = await i.readRasters(); return [i.getWidth(), i.getHeight(), [...r]]; };`,
+  ],
+  [
+    "ml-pca",
+    `import { PCA } from "ml-pca"; export default () => { const p = new PCA([[1, 2, 3], [2, 4, 6.5], [3, 5, 9], [4, 8.5, 12]]); return [p.getExplainedVariance().map((v) => v.toFixed(5)), p.predict([[1, 2, 3]]).to2DArray()[0].map((v) => Math.abs(v).toFixed(5))]; };`,
+  ],
+  [
+    "ml-random-forest",
+    `import { RandomForestClassifier } from "ml-random-forest"; export default () => { const c = new RandomForestClassifier({ seed: 3, maxFeatures: 0.8, replacement: true, nEstimators: 10 }); const X = [[0, 0], [0, 1], [1, 0], [5, 5], [5, 6], [6, 5]], y = [0, 0, 0, 1, 1, 1]; c.train(X, y); return c.predict([[0.2, 0.1], [5.5, 5.2]]); };`,
+  ],
+  [
+    "nspell",
+    `import nspell from "nspell"; export default () => { const s = nspell("SET UTF-8\\nTRY esianrtolcdugmphbyfvkwz\\nSFX S Y 1\\nSFX S 0 s .\\n", "3\\nhello/S\\nworld\\ncolour\\n"); return [s.correct("hellos"), s.correct("helo"), s.suggest("helo"), s.suggest("wrold")]; };`,
+  ],
+  [
+    "diff-match-patch",
+    `import DMP from "diff-match-patch"; export default () => { const d = new DMP(); const x = d.diff_main("The quick fox", "The slow fox!"); d.diff_cleanupSemantic(x); const p = d.patch_make("The quick fox", "The slow fox!"); return [x, d.patch_toText(p), d.patch_apply(p, "The quick fox"), d.match_main("abcdef", "de", 0)]; };`,
+  ],
+  [
+    "rfc6902",
+    `import { createPatch, applyPatch } from "rfc6902"; export default () => { const a = { x: [1, 2], y: { z: "q" } }; const p = createPatch(a, { x: [1, 3, 4], y: {} }); return [p, applyPatch(a, p), a]; };`,
+  ],
+  [
+    "@reduxjs/toolkit",
+    `import { configureStore, createSlice, createAsyncThunk, createEntityAdapter } from "@reduxjs/toolkit"; export default async () => { const load = createAsyncThunk("l", async (x, { rejectWithValue }) => x > 1 ? rejectWithValue("big") : x * 2); const ad = createEntityAdapter(); const s = createSlice({ name: "s", initialState: ad.getInitialState({ n: 0 }), reducers: { add: ad.addOne }, extraReducers: (b) => b.addCase(load.fulfilled, (st, a) => { st.n = a.payload; }).addCase(load.rejected, (st, a) => { st.e = a.payload; }) }); const store = configureStore({ reducer: s.reducer }); store.dispatch(s.actions.add({ id: 1, v: "x" })); await store.dispatch(load(1)); await store.dispatch(load(5)); return store.getState(); };`,
+  ],
+  [
+    "effector",
+    `import { createStore, createEvent, createEffect, sample, allSettled, fork } from "effector"; export default async () => { const inc = createEvent(); const $n = createStore(0).on(inc, (n, x) => n + x); const fx = createEffect(async (n) => n * 10); const $r = createStore(null).on(fx.doneData, (_, v) => v); sample({ clock: $n, target: fx }); const scope = fork(); await allSettled(inc, { scope, params: 3 }); return [scope.getState($n), scope.getState($r), $n.getState()]; };`,
+  ],
+  [
+    "@tanstack/query-core",
+    `import { QueryClient, QueryObserver } from "@tanstack/query-core"; export default async () => { const q = new QueryClient({ defaultOptions: { queries: { retry: 2, retryDelay: 1, gcTime: 10 } } }); let n = 0; const r = await q.fetchQuery({ queryKey: ["a", 1], queryFn: async () => { if (++n < 3) throw new Error("x"); return n; } }); const seen = []; const o = new QueryObserver(q, { queryKey: ["a", 1], queryFn: async () => 9, staleTime: Infinity }); const un = o.subscribe((x) => seen.push(x.data)); await q.invalidateQueries({ queryKey: ["a"] }); un(); q.clear(); return [r, n, seen.at(-1)]; };`,
+  ],
+  [
+    "@logtape/logtape",
+    `import { configure, getLogger, getConsoleSink, withContext, getAnsiColorFormatter, getJsonLinesFormatter } from "@logtape/logtape"; import { AsyncLocalStorage } from "node:async_hooks"; export default async () => { const out = []; await configure({ reset: true, contextLocalStorage: new AsyncLocalStorage(), sinks: { a: (r) => out.push([r.category, r.level, r.message, r.properties]) }, loggers: [{ category: "app", sinks: ["a"], lowestLevel: "info" }, { category: ["logtape", "meta"], sinks: [] }] }); const l = getLogger(["app", "x"]); withContext({ req: 1 }, () => l.info("hi {name}", { name: "n" })); l.debug("no"); l.warn\`t \${5}\`; return out; };`,
+  ],
+  [
+    "serialize-error",
+    `import { serializeError, deserializeError, isErrorLike } from "serialize-error"; export default () => { const e = Object.assign(new TypeError("x", { cause: new Error("c") }), { code: "E", when: new Date(0), buf: Buffer.from("a"), self: null }); e.self = e; const { stack, ...s } = serializeError(e); delete s.cause.stack; return [s, deserializeError({ name: "RangeError", message: "q" }) instanceof RangeError, isErrorLike({ name: "a", message: "b", stack: "c" })]; };`,
+  ],
+  [
+    "unstorage",
+    `import { createStorage, prefixStorage } from "unstorage"; import fsDriver from "unstorage/drivers/fs"; export default async () => { const s = createStorage(); await s.setItem("a:b", { x: 1 }); await s.setItemRaw("raw", new Uint8Array([1])); s.mount("f", fsDriver({ base: "/tmp/unst" })); await s.setItem("f:k", "v"); return [await s.getItem("a:b"), (await s.getKeys()).sort(), await prefixStorage(s, "a").getItem("b"), await s.getItem("f:k"), await s.hasItem("zz")]; };`,
+  ],
+  [
+    "yargs",
+    `import yargs from "yargs"; export default async () => { const a = await yargs(["serve", "--port", "80", "-v", "x"]).command("serve [file]", "d", (y) => y.positional("file", { type: "string" }).option("port", { type: "number", default: 1 })).option("v", { alias: "verbose", type: "boolean" }).parse(); const help = await yargs([]).scriptName("t").option("q", { describe: "Q", type: "string" }).getHelp(); delete a.$0; return [a, help]; };`,
+  ],
+  [
+    "node-stream-zip",
+    `import StreamZip from "node-stream-zip"; import fs from "node:fs"; import JSZip from "jszip"; export default async () => { const z = new JSZip(); z.file("a.txt", "hello".repeat(50)); z.file("d/b", "x"); fs.writeFileSync("/tmp/nsz.zip", await z.generateAsync({ type: "nodebuffer", compression: "DEFLATE" })); const s = new StreamZip.async({ file: "/tmp/nsz.zip" }); const e = await s.entries(); const r = [Object.keys(e).sort(), (await s.entryData("a.txt")).length]; await s.close(); return r; };`,
+  ],
+  [
+    "streamx",
+    `import { Readable, Writable, Transform, pipeline, pipelinePromise } from "streamx"; export default async () => { const out = []; await pipelinePromise(Readable.from(["a", "b"]), new Transform({ transform(d, cb) { cb(null, String(d).toUpperCase()); } }), new Writable({ write(d, cb) { out.push(String(d)); cb(null); } })); const r = []; for await (const x of Readable.from([1, 2])) r.push(x); return [out, r]; };`,
+  ],
+  [
+    "JSONStream",
+    `import JSONStream from "JSONStream"; import { Readable } from "node:stream"; export default () => new Promise((res, rej) => { const o = []; Readable.from(['{"rows":[{"v":1},{"v"', ':2}],"t":3}']).pipe(JSONStream.parse("rows.*.v")).on("data", (d) => o.push(d)).on("header", (h) => o.push("h")).on("footer", (f) => o.push(f)).on("end", () => res(o)).on("error", rej); });`,
+  ],
+  [
+    "@fastify/busboy",
+    `import Busboy from "@fastify/busboy"; export default () => new Promise((res, rej) => { const o = []; const b = new Busboy({ headers: { "content-type": "multipart/form-data; boundary=X" }, limits: { fileSize: 4 } }); b.on("field", (n, v) => o.push([n, v])); b.on("file", (n, s, f, enc, mime) => { let t = ""; s.on("data", (c) => { t += c; }); s.on("limit", () => o.push("limit")); s.on("end", () => o.push([n, f, mime, t])); }); b.on("finish", () => res(o)); b.on("error", rej); b.end('--X\\r\\nContent-Disposition: form-data; name="a"\\r\\n\\r\\n1é\\r\\n--X\\r\\nContent-Disposition: form-data; name="f"; filename="n.txt"\\r\\nContent-Type: text/plain\\r\\n\\r\\nhello world\\r\\n--X--\\r\\n'); });`,
+  ],
+  [
+    "light-my-request",
+    `import inject from "light-my-request"; export default async () => { const r = await inject((req, res) => { let b = ""; req.on("data", (c) => { b += c; }); req.on("end", () => { res.writeHead(201, { "content-type": "application/json", "set-cookie": "a=b" }); res.end(JSON.stringify({ m: req.method, u: req.url, b, h: req.headers["x-a"] })); }); }, { method: "POST", url: "/x?y=1", payload: { q: 1 }, headers: { "x-a": "v" } }); return [r.statusCode, r.json(), r.cookies]; };`,
+  ],
+  [
+    "msw",
+    `import { http, HttpResponse, getResponse } from "msw"; export default async () => { const hs = [http.get("https://x.com/u/:id", ({ params, request }) => HttpResponse.json({ id: params.id, q: new URL(request.url).searchParams.get("q") }, { status: 202 })), http.post("https://x.com/f", async ({ request }) => HttpResponse.text("got " + (await request.text())))]; const a = await getResponse(hs, new Request("https://x.com/u/5?q=z")); const b = await getResponse(hs, new Request("https://x.com/f", { method: "POST", body: "hi" })); return [a.status, await a.json(), await b.text(), (await getResponse(hs, new Request("https://y.com/"))) ?? null]; };`,
+  ],
+  [
+    "graphql-yoga",
+    `import { createYoga, createSchema } from "graphql-yoga"; export default async () => { const y = createYoga({ logging: false, schema: createSchema({ typeDefs: "type Query { hi(n: String!): String! bad: Int }", resolvers: { Query: { hi: (_, { n }) => "hi " + n, bad: () => { throw new Error("secret"); } } } }) }); const q = async (query, variables) => (await y.fetch("http://x/graphql", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ query, variables }) })).json(); const bad = await q("{ bad }"); return [await q("query($n: String!) { hi(n: $n) }", { n: "a" }), bad.errors[0].message, (await q("{ nope }")).errors[0].message]; };`,
+  ],
+  [
+    "@apollo/client",
+    `import { ApolloClient, InMemoryCache, gql, HttpLink } from "@apollo/client"; export default async () => { const seen = []; const c = new ApolloClient({ cache: new InMemoryCache(), link: new HttpLink({ uri: "http://x/g", fetch: async (u, i) => { seen.push(JSON.parse(i.body).variables); return new Response(JSON.stringify({ data: { user: { __typename: "User", id: "1", name: "n" } } }), { headers: { "content-type": "application/json" } }); } }) }); const q = gql\`query Q($id: ID) { user(id: $id) { id name } }\`; const a = await c.query({ query: q, variables: { id: "1" } }); await c.query({ query: q, variables: { id: "1" } }); return [a.data, seen.length, c.extract()["User:1"]]; };`,
+  ],
+  [
+    "swagger-client",
+    `import SwaggerClient from "swagger-client"; export default async () => { const spec = { openapi: "3.0.0", info: { title: "t", version: "1" }, servers: [{ url: "http://api" }], paths: { "/u/{id}": { get: { operationId: "getU", parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }, { name: "q", in: "query", schema: { type: "array", items: { type: "string" } } }], responses: { 200: { description: "ok" } } } } } }; const r = SwaggerClient.buildRequest({ spec, operationId: "getU", parameters: { id: "a/b", q: ["x", "y"] } }); return [r.url, r.method]; };`,
+  ],
+  [
+    "image-js",
+    `import * as I from "image-js"; export default () => { const img = new I.Image(4, 4, { colorModel: "RGB" }); img.setPixel?.(1, 1, [255, 0, 0]); const g = img.grey(); const r = img.resize({ width: 2, height: 2 }); const png = I.encode(img, { format: "png" }); const back = I.decode(png); return [g.channels, r.width, back.width, [...back.getPixel(1, 1)]]; };`,
+  ],
+  [
+    "@zxing/library",
+    `import { QRCodeWriter, BarcodeFormat, EncodeHintType, QRCodeReader, BinaryBitmap, HybridBinarizer, RGBLuminanceSource } from "@zxing/library"; export default () => { const m = new QRCodeWriter().encode("hello", BarcodeFormat.QR_CODE, 100, 100, new Map()); const px = new Uint8ClampedArray(100 * 100); for (let y = 0; y < 100; y++) for (let x = 0; x < 100; x++) px[y * 100 + x] = m.get(x, y) ? 0 : 255; const r = new QRCodeReader().decode(new BinaryBitmap(new HybridBinarizer(new RGBLuminanceSource(px, 100, 100)))); return r.getText(); };`,
+  ],
+  [
+    "@huggingface/jinja",
+    `import { Template } from "@huggingface/jinja"; export default () => new Template("{% for m in messages %}{{ '<|' + m.role + '|>' }}{{ m.content | trim }}{% if not loop.last %}\\n{% endif %}{% endfor %}{{ x | default('d') | upper }}{{ {'a': [1, 2]} | tojson }}").render({ messages: [{ role: "user", content: " hi " }, { role: "bot", content: "yo" }] });`,
+  ],
+  [
+    "tar-fs",
+    `import tar from "tar-fs"; import fs from "node:fs"; import { pipeline } from "node:stream/promises"; export default async () => { fs.rmSync("/tmp/tf", { recursive: true, force: true }); fs.mkdirSync("/tmp/tf/src/d", { recursive: true }); fs.writeFileSync("/tmp/tf/src/a.txt", "hi"); fs.writeFileSync("/tmp/tf/src/d/b", "x"); await pipeline(tar.pack("/tmp/tf/src"), tar.extract("/tmp/tf/out")); return [fs.readdirSync("/tmp/tf/out", { recursive: true }).sort(), fs.readFileSync("/tmp/tf/out/a.txt", "utf8")]; };`,
+  ],
+  [
+    "decompress",
+    `import * as d from "decompress"; const decompress = d.default ?? d; import JSZip from "jszip"; export default async () => { const z = new JSZip(); z.file("a.txt", "hi"); const b = await z.generateAsync({ type: "nodebuffer" }); return (await decompress(b)).map((f) => [f.path, f.type, f.data.toString()]); };`,
+  ],
+  [
+    "formidable",
+    `import formidable from "formidable"; import { Readable } from "node:stream"; import fs from "node:fs"; export default async () => { const b = '--X\\r\\nContent-Disposition: form-data; name="a"\\r\\n\\r\\n1\\r\\n--X\\r\\nContent-Disposition: form-data; name="f"; filename="n.txt"\\r\\nContent-Type: text/plain\\r\\n\\r\\nhello\\r\\n--X--\\r\\n'; const req = Object.assign(Readable.from([Buffer.from(b)]), { headers: { "content-type": "multipart/form-data; boundary=X", "content-length": String(b.length) } }); const [fields, files] = await formidable({ uploadDir: "/tmp" }).parse(req); return [fields, files.f[0].originalFilename, fs.readFileSync(files.f[0].filepath, "utf8")]; };`,
+  ],
+  [
+    "dockerode",
+    `import Docker from "dockerode"; export default async () => { const d = new Docker({ host: "127.0.0.1", port: 1 }); return [typeof d.getContainer("x").start, await d.ping().catch((e) => typeof e.message)]; };`,
+  ],
+  [
+    "jwks-rsa",
+    `import jwksClient from "jwks-rsa"; import { generateKeyPairSync } from "node:crypto"; export default async () => { const jwk = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ format: "jwk" }); const c = jwksClient({ jwksUri: "https://x", cache: false, getKeysInterceptor: async () => [{ ...jwk, kid: "k1", use: "sig", alg: "RS256" }] }); const k = await c.getSigningKey("k1"); return [k.kid, k.getPublicKey().split("\\n")[0]]; };`,
+  ],
+  [
+    "@seald-io/nedb",
+    `import Datastore from "@seald-io/nedb"; export default async () => { const d = new Datastore(); await d.insertAsync([{ a: 1, n: "x" }, { a: 5, n: "y" }, { a: 3, n: "z", t: ["q"] }]); await d.ensureIndexAsync({ fieldName: "n", unique: true }); await d.updateAsync({ n: "x" }, { $inc: { a: 10 } }, {}); const e = await d.insertAsync({ n: "y" }).catch((x) => x.errorType); return [(await d.findAsync({ a: { $gt: 2 } }).sort({ a: -1 }).projection({ _id: 0 })), await d.countAsync({ t: "q" }), e]; };`,
+  ],
+  [
+    "fast-check",
+    `import fc from "fast-check"; export default () => { const r = fc.check(fc.property(fc.array(fc.integer()), (a) => a.reduce((x, y) => x + y, 0) < 100), { seed: 42 }); return [r.failed, r.counterexample, r.numShrinks > 0, fc.sample(fc.string(), { seed: 1, numRuns: 3 })]; };`,
+  ],
+  [
+    "@react-email/render",
+    `import { render } from "@react-email/render"; import { createElement as h } from "react"; export default async () => { const el = h("div", null, h("h1", null, "Hi"), h("p", null, "a & b"), h("a", { href: "http://x" }, "link")); return [await render(el), await render(el, { plainText: true })]; };`,
+  ],
+  [
+    "@react-pdf/renderer",
+    `import { renderToBuffer, Document, Page, Text, View, StyleSheet } from "@react-pdf/renderer"; import { createElement as h } from "react"; export default async () => { const b = await renderToBuffer(h(Document, null, h(Page, { size: "A6", style: { padding: 10 } }, h(View, null, h(Text, null, "Hello"))))); return [b.subarray(0, 5).toString(), b.length > 500]; };`,
+    ["webAssembly"],
+  ],
+  [
+    "@internationalized/date",
+    `import { parseDate, CalendarDate, toCalendar, JapaneseCalendar, parseZonedDateTime, DateFormatter } from "@internationalized/date"; export default () => [parseDate("2020-02-28").add({ days: 2 }).toString(), toCalendar(new CalendarDate(2020, 5, 1), new JapaneseCalendar()).year, parseZonedDateTime("2021-03-14T01:30[America/New_York]").add({ hours: 1 }).toString(), new DateFormatter("de", { dateStyle: "long", timeZone: "UTC" }).format(new Date(0))];`,
+  ],
+  [
+    "@formatjs/intl",
+    `import { createIntl } from "@formatjs/intl"; export default () => { const i = createIntl({ locale: "fr", messages: { a: "{n, plural, one {# chat} other {# chats}} {d, date, long}" }, timeZone: "UTC" }); return [i.formatMessage({ id: "a" }, { n: 2, d: new Date(0) }), i.formatNumber(1234.5, { style: "currency", currency: "EUR" }), i.formatList(["a", "b"]), i.formatRelativeTime(-3, "day")]; };`,
+  ],
+  [
+    "surrealdb",
+    `import { RecordId, Table, Duration, Decimal, Uuid, jsonify, StringRecordId } from "surrealdb"; export default () => [String(new RecordId("a", "b c")), String(new Table("t")), jsonify({ r: new RecordId("p", 1), d: new Duration("1h30m") })];`,
+  ],
+  [
+    "zod-openapi",
+    `import { createDocument } from "zod-openapi"; import { z } from "zod"; export default () => createDocument({ openapi: "3.1.0", info: { title: "t", version: "1" }, paths: { "/a/{id}": { get: { requestParams: { path: z.object({ id: z.string() }) }, responses: { 200: { description: "ok", content: { "application/json": { schema: z.object({ a: z.number().optional() }).meta({ id: "A" }) } } } } } } } });`,
+  ],
+  [
+    "pdf-merger-js",
+    `import PDFMerger from "pdf-merger-js"; import { PDFDocument } from "pdf-lib"; export default async () => { const mk = async (n) => { const d = await PDFDocument.create(); for (let i = 0; i < n; i++) d.addPage([100, 100]); return d.save(); }; const m = new PDFMerger(); await m.add(Buffer.from(await mk(2))); await m.add(Buffer.from(await mk(3)), "1-2"); await m.setMetadata({ title: "T" }); const d = await PDFDocument.load(await m.saveAsBuffer()); return [d.getPageCount(), d.getTitle()]; };`,
+  ],
+  [
+    "multer",
+    `import multer from "multer"; import { Readable } from "node:stream"; export default () => new Promise((res, rej) => { const b = '--X\\r\\nContent-Disposition: form-data; name="a"\\r\\n\\r\\n1\\r\\n--X\\r\\nContent-Disposition: form-data; name="f"; filename="n.txt"\\r\\nContent-Type: text/plain\\r\\n\\r\\nhello\\r\\n--X--\\r\\n'; const req = Object.assign(Readable.from([Buffer.from(b)]), { headers: { "content-type": "multipart/form-data; boundary=X", "content-length": String(b.length) } }); multer().single("f")(req, {}, (e) => e ? rej(e) : res([req.body, req.file.originalname, req.file.buffer.toString()])); });`,
+  ],
+  [
+    "hyparquet-writer",
+    `import { parquetWriteBuffer } from "hyparquet-writer"; import { parquetReadObjects } from "hyparquet"; export default async () => { const file = parquetWriteBuffer({ columnData: [{ name: "a", data: [1, 2, 3], type: "INT32" }, { name: "s", data: ["x", "y", null], type: "STRING" }] }); return [file.byteLength, await parquetReadObjects({ file })]; };`,
+  ],
+  [
+    "mt940js",
+    `import { Parser } from "mt940js"; export default () => new Parser().parse(":20:B4E08MS9D00A0009\\n:25:123456789\\n:28C:123/1\\n:60F:C140507EUR0,00\\n:61:1405070507C500,00NTRFNONREF//AUXREF\\n:86:LOREM IPSUM\\n:62F:C140508EUR500,00\\n-").map((s) => [s.accountIdentification, s.closingBalance, s.transactions.map((t) => [t.amount, t.details])]);`,
+  ],
+  [
+    "node-html-markdown",
+    `import { NodeHtmlMarkdown } from "node-html-markdown"; export default () => NodeHtmlMarkdown.translate("<h1>T</h1><p>a <b>b</b> <a href='http://x'>l</a></p><ul><li>1<ol><li>2</li></ol></li></ul><table><tr><th>h</th></tr><tr><td>d</td></tr></table><pre><code class='language-js'>x()</code></pre>");`,
+  ],
+  [
+    "nock",
+    `import nock from "nock"; export default async () => { nock("http://api.test").get("/a").query({ q: "1" }).reply(200, { ok: true }, { "x-h": "v" }); const r = await fetch("http://api.test/a?q=1"); return [r.status, await r.json(), nock.isDone()]; };`,
+    ["webAssembly"],
+  ],
+  [
+    "@viz-js/viz",
+    `import { instance } from "@viz-js/viz"; export default async () => (await instance()).renderString("digraph { a -> b }", { format: "dot" });`,
+    ["webAssembly"],
+  ],
 ];

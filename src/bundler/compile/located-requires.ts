@@ -18,11 +18,23 @@ interface Edit {
   readonly text: string;
 }
 
-/** Returns the path if the expression has one value, which is a file of code or JSON. */
-function requiredFile(values: LocationValues, argument: Syntax, isFile: (path: string) => boolean): string | undefined {
-  const [place, ...others] = values.valuesOf(argument);
-  if (place?.kind !== "place" || place.isPrefix || others.length > 0) return undefined;
-  return EXTENSIONS.map((extension) => place.path + extension).find((path) => CODE.test(path) && isFile(path));
+/** Returns the path if all values of the expression name the same file, which has code or JSON. */
+function requiredFile(
+  values: LocationValues,
+  argument: Syntax,
+  module: string,
+  isFile: (path: string) => boolean,
+): string | undefined {
+  const paths = values.valuesOf(argument).map((value) => {
+    if (value.kind === "place") return value.isPrefix ? undefined : value.path;
+    // Code that also runs without `__dirname` has "." in its place.
+    return value.kind === "text" && /^\.\.?\//.test(value.text)
+      ? posix.join(posix.dirname(module), value.text)
+      : undefined;
+  });
+  const [path, ...others] = new Set(paths);
+  if (path === undefined || others.length > 0) return undefined;
+  return EXTENSIONS.map((extension) => path + extension).find((file) => CODE.test(file) && isFile(file));
 }
 
 function* findEdits(
@@ -39,7 +51,7 @@ function* findEdits(
   // A `require` that the module declares itself is another function.
   if (node.type === "CallExpression" && given?.length === 1 && argument !== undefined && callee !== undefined) {
     if (nameOf(callee) === "require" && argument.type !== "Literal" && !names.isDeclared(callee)) {
-      const file = requiredFile(values, argument, isFile);
+      const file = requiredFile(values, argument, module, isFile);
       if (file !== undefined) {
         const path = posix.relative(posix.dirname(module), file);
         const { start, end } = argument;
