@@ -168,7 +168,7 @@ test("invalid arguments are rejected with Node's errors and codes", async () => 
     "Error undefined",
     "TypeError ERR_CRYPTO_INVALID_DIGEST",
     "TypeError ERR_CRYPTO_INVALID_IV",
-    "Error undefined",
+    "Error ERR_CRYPTO_UNKNOWN_CIPHER",
     "Error undefined",
     "Error undefined",
     "Error ERR_CRYPTO_HASH_FINALIZED",

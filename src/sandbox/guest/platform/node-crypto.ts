@@ -263,6 +263,8 @@ function pbkdf2Options(
   ...[password, salt, iterations, length, digest]: Pbkdf2Arguments
 ): Parameters<typeof derivePbkdf2>[0] {
   checkString(digest, "digest");
+  checkRange(iterations, "iterations", 1, MAX_RANDOM_BYTES);
+  checkRange(length, "keylen", 0, MAX_RANDOM_BYTES);
   return { password: toBytes(password, "password"), salt: toBytes(salt, "salt"), iterations, length, digest };
 }
 
@@ -282,6 +284,8 @@ interface ScryptSettings {
   readonly parallelization?: number;
 }
 
+const isPowerOfTwo = (value: number): boolean => Number.isInteger(value) && value > 1 && Math.log2(value) % 1 === 0;
+
 function scryptOptions(
   password: Data,
   salt: Data,
@@ -289,6 +293,9 @@ function scryptOptions(
   given: ScryptSettings = {},
 ): Parameters<typeof deriveScrypt>[0] {
   const { N = given.cost ?? 16_384, r = given.blockSize ?? 8, p = given.parallelization ?? 1 } = given;
+  checkRange(length, "keylen", 0, MAX_RANDOM_BYTES);
+  if (!isPowerOfTwo(N) || !(r >= 1) || !(p >= 1))
+    throw nodeError(RangeError, "ERR_CRYPTO_INVALID_SCRYPT_PARAMS", "Invalid scrypt params");
   return { password: toBytes(password, "password"), salt: toBytes(salt, "salt"), length, N, r, p };
 }
 

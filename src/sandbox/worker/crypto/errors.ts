@@ -20,10 +20,13 @@ const CODE = /^(?:ERR_[A-Z0-9_]{1,60}|Z_[A-Z_]{1,30}|ZSTD_error_\w{1,60})$/;
 
 export class CryptoError extends Error {
   readonly failure: Failure;
-  /** @param name name of a DOMException, or `TypeError` */
-  constructor(name: string, message: string) {
+  /**
+   * @param name name of a DOMException, or `TypeError`
+   * @param code the code that Node's own error has
+   */
+  constructor(name: string, message: string, code?: string) {
     super(message);
-    this.failure = { ok: false, name, message };
+    this.failure = { ok: false, name, message, ...(code === undefined ? {} : { code }) };
   }
 }
 

@@ -198,7 +198,11 @@ export class NodeFunctions {
   #openCipher(args: readonly unknown[], bytes: readonly Uint8Array[]): string {
     const [algorithm, isDecipher, authTagLength] = CipherArgs.parse(args);
     if (!CIPHERS.test(algorithm))
-      throw new CryptoError("NotSupportedError", "Unsupported cipher. Expected a mode of AES, or chacha20-poly1305");
+      throw new CryptoError(
+        "NotSupportedError",
+        "Unsupported cipher. Expected a mode of AES, or chacha20-poly1305",
+        "ERR_CRYPTO_UNKNOWN_CIPHER",
+      );
     const key = takeKey(bytes);
     const iv = bytes[1] ?? null;
     const options = (authTagLength === null ? {} : { authTagLength }) as object;

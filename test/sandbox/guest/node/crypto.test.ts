@@ -53,6 +53,30 @@ describe("node:crypto", () => {
       },
     ],
     [
+      "gives errors of arguments the codes that they have in Node",
+      () => {
+        const { createCipheriv, pbkdf2Sync, pbkdf2, scryptSync } = process.getBuiltinModule("node:crypto");
+        const none = Buffer.alloc(0);
+        const runs: (() => unknown)[] = [
+          () => createCipheriv("nope", none, none),
+          () => pbkdf2Sync("p", "s", 0, 5, "sha1"),
+          () => pbkdf2Sync("p", "s", 1, -5, "sha1"),
+          () => pbkdf2Sync("p", "s", 1, 5, "nope"),
+          () => pbkdf2("p", "s", 0, 5, "sha1", () => {}),
+          () => scryptSync("p", "s", 5, { N: 3 }),
+          () => scryptSync("p", "s", 5, { N: 1 }),
+          () => scryptSync("p", "s", -1),
+        ];
+        return runs.map((run) => {
+          try {
+            return run();
+          } catch (error) {
+            return (error as { code?: string }).code;
+          }
+        });
+      },
+    ],
+    [
       "encrypts and decrypts",
       () => {
         const { createCipheriv, createDecipheriv } = process.getBuiltinModule("node:crypto");
