@@ -257,6 +257,54 @@ describe.for(STORES)("with %s", (kind) => {
     await own[Symbol.asyncDispose]();
   });
 
+  test("at most four deliveries of a tenant are sent at a time, also when some of them have ended", async () => {
+    const own = await stores.create(kind);
+    const { dataDir, database: url } = own.options;
+    await using database = await openDatabase({ dataDir, url, onError() {} });
+    const masterKey = new MasterKey(Buffer.alloc(32, 7));
+    const tenants = ["acme", "beta"];
+    for (const tenantId of tenants) {
+      await insertTenant(database.db, { id: tenantId, name: tenantId, policy: TenantPolicySchema.parse({}) });
+      const id = `webhook_${tenantId}`;
+      const secret = `whsec_${Buffer.alloc(32).toString("base64")}`;
+      await insertWebhook(database.db, {
+        ...{ id, tenant_id: tenantId, url: "https://receiver.example/", events: '["call.failed"]', state: "active" },
+        sealed_secret: masterKey.seal(secret, { table: "webhooks", tenantId, name: id }),
+        ...{ created_by: "key", created_at: 1, updated_at: 1 },
+      });
+      const events = Array.from({ length: 20 }, (_, index) => ({
+        tenantId,
+        type: "call.failed" as const,
+        data: { index },
+      }));
+      await emitEvents(database.db, events);
+    }
+    const open = new Map<string, (() => void)[]>(tenants.map((tenantId) => [tenantId, []]));
+    let most = 0;
+    let sent = 0;
+    await using queue = new DeliveryQueue({
+      ...{ database, masterKey, addresses: [], onError: (error) => expect.fail(String(error)) },
+      send: async ({ tenantId = "" }) => {
+        const waiting = open.get(tenantId) ?? [];
+        sent += 1;
+        await new Promise<void>((resolve) => {
+          waiting.push(resolve);
+          most = Math.max(most, waiting.length);
+        });
+        return { status: 200, headers: {}, body: new Uint8Array() } as never;
+      },
+    });
+    queue.start();
+    await expect.poll(() => sent, { timeout: 30_000 }).toBe(8);
+    for (let ended = 1; ended <= 12; ended += 1) {
+      open.get("acme")?.shift()?.();
+      await expect.poll(() => sent, { timeout: 30_000 }).toBeGreaterThanOrEqual(8 + ended);
+    }
+    for (const waiting of open.values()) for (const end of waiting.splice(0)) end();
+    expect(most).toBe(4);
+    await own[Symbol.asyncDispose]();
+  });
+
   test("a schedule calls its tool, and says when it runs next", async () => {
     await deploy("tick", "export default (input) => input");
     const { status, body } = await api("POST", `${tenant}/schedules`, {

@@ -234,6 +234,23 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await send(body, "order-8")).status).toBe(202);
   });
 
+  test("a repeated request that fails leaves the key to a run that is about to begin", async () => {
+    const body = { tool: "refund", input: { amount: 9 } };
+    const headers = { "idempotency-key": "order-9", prefer: "respond-async" };
+    const send = () => api<Run>("POST", `${base}/runs`, body, headers);
+    const id = (await send()).body.id;
+    await expect.poll(async () => (await get(id)).state, POLL).toBe("suspended");
+    // As between the request and the beginning of its run.
+    await using database = await open();
+    await database.db.deleteFrom("runs").where("id", "=", id).execute();
+    const setPolicy = (more: object) => api("PATCH", base, { policy: { limits: PATIENT, ...more } });
+    expect((await setPolicy({ approvals: { tools: ["refund"] } })).status).toBe(200);
+    expect((await send()).body.error).toMatchObject({ code: "APPROVAL_REQUIRED" });
+    expect((await setPolicy({})).status).toBe(200);
+    const { status, body: run } = await send();
+    expect([status, run.id]).toEqual([202, id]);
+  });
+
   test("continues by itself after a time, and stays on its version", async () => {
     const timed = (version: number): string => `export const capabilities = { waitFor: true };
       export default async (_, ctx) => { await ctx.waitFor({ durationMs: 6_000 }); return ${version}; };`;

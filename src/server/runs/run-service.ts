@@ -204,7 +204,8 @@ export class RunService implements AsyncDisposable {
       // A request with the same key at the same time has started it.
       const started = await findRun(this.#dependencies.database.db, { ...key, id });
       if (started !== undefined) return { id, settled: Promise.resolve({ row: started }) };
-      await deleteRequest(this.#dependencies.database.db, { ...key, id });
+      // The row of an earlier request, whose run may begin yet, keeps its key.
+      if (known === undefined) await deleteRequest(this.#dependencies.database.db, key);
       throw thrown;
     }
   }

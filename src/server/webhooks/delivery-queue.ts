@@ -81,18 +81,25 @@ export class DeliveryQueue implements AsyncDisposable {
     await Promise.all([...this.#sending.values()].map(({ done }) => done));
   }
 
-  #busyTenants(): readonly string[] {
-    const counts = Map.groupBy(this.#sending.values(), ({ tenantId }) => tenantId);
-    return [...counts].filter(([, all]) => all.length >= MAX_SENDING_PER_TENANT).map(([tenantId]) => tenantId);
+  /** Returns the tenants that have no further deliveries now, and how many one of the others can have in any case. */
+  #room(): { readonly busy: readonly string[]; readonly free: number } {
+    const counts = [...Map.groupBy(this.#sending.values(), ({ tenantId }) => tenantId)];
+    const isBusy = (all: readonly unknown[]): boolean => all.length >= MAX_SENDING_PER_TENANT;
+    const left = counts.filter(([, all]) => !isBusy(all)).map(([, all]) => MAX_SENDING_PER_TENANT - all.length);
+    return {
+      busy: counts.filter(([, all]) => isBusy(all)).map(([tenantId]) => tenantId),
+      free: Math.min(MAX_SENDING_PER_TENANT, ...left),
+    };
   }
 
   async #claim(): Promise<void> {
     // Few at a time, so that the limit of each tenant is kept.
     for (;;) {
-      const limit = Math.min(MAX_SENDING_PER_TENANT, MAX_SENDING - this.#sending.size);
+      const { busy, free } = this.#room();
+      const limit = Math.min(free, MAX_SENDING - this.#sending.size);
       if (limit <= 0 || this.#stop.signal.aborted) return;
       const now = this.#dependencies.database.clock.now();
-      const claim = { limit, now, until: now + LEASE_MS, except: this.#busyTenants() };
+      const claim = { limit, now, until: now + LEASE_MS, except: busy };
       const rows = await claimDeliveries(this.#dependencies.database, claim);
       if (rows.length === 0) return;
       for (const row of rows) {
