@@ -236,6 +236,9 @@ export let setHandler: (target: EventTarget, type: string, value: unknown) => vo
 /** Tells whether an event of the type would reach a listener. */
 export let hasListeners: (target: EventTarget, type: string) => boolean;
 
+/** Returns the listeners of a type in their order, or undefined for a value that is no target. */
+export let listenersOf: (target: unknown, type: string) => readonly unknown[] | undefined;
+
 export class EventTarget {
   readonly #listeners = new MapConstructor<string, Registration[]>();
   readonly #handlers = new MapConstructor<string, { value: unknown; readonly listener: Listener }>();
@@ -283,6 +286,14 @@ export class EventTarget {
       invoke(target, event, false, shown);
       control.end(event);
       return !control.isCanceled(event);
+    };
+    listenersOf = (target, type) => {
+      if (typeof target !== "object" || target === null || !(#listeners in target)) return undefined;
+      const registrations = MapPrototypeGet(target.#listeners, type) ?? [];
+      const listeners: unknown[] = [];
+      for (let index = 0; index < registrations.length; index += 1)
+        append(listeners, (registrations[index] as Registration).listener);
+      return listeners;
     };
     hasListeners = (target, type) => (MapPrototypeGet(target.#listeners, type)?.length ?? 0) > 0;
     getHandler = (target, type) => MapPrototypeGet(target.#handlers, type)?.value ?? null;

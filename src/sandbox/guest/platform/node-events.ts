@@ -220,9 +220,14 @@ EventEmitter.prototype._events = undefined;
 EventEmitter.prototype._eventsCount = 0;
 EventEmitter.prototype._maxListeners = undefined;
 
+// Paths of imports. The modules are loaded when they are needed.
+declare function require(name: "./events.ts"): typeof import("./events.ts");
+
 export function getEventListeners(emitter: unknown, name: EventName): Listener[] {
   if (isEmitter(emitter)) return emitter.listeners(name);
-  throw invalidArgument("emitter", "an instance of EventEmitter", emitter);
+  const listeners = require("./events.ts").listenersOf(emitter, String(name));
+  if (listeners === undefined) throw invalidArgument("emitter", "an instance of EventEmitter or EventTarget", emitter);
+  return [...listeners] as Listener[];
 }
 
 export function getMaxListeners(emitter: unknown): number {
@@ -236,7 +241,7 @@ export function setMaxListeners(count: unknown = defaultMaxListeners, ...emitter
 }
 
 export function listenerCount(emitter: unknown, name: EventName): number {
-  return isEmitter(emitter) ? emitter.listenerCount(name) : 0;
+  return isEmitter(emitter) ? emitter.listenerCount(name) : getEventListeners(emitter, name).length;
 }
 
 // Paths of imports. The modules are loaded when they are needed.

@@ -19,6 +19,37 @@ test.for<[why: string, run: () => unknown]>([
     },
   ],
   [
+    "lists the listeners of emitters, targets and signals",
+    () => {
+      const { EventEmitter, getEventListeners } = process.getBuiltinModule("node:events");
+      const emitter = new EventEmitter();
+      const target = new EventTarget();
+      const { signal } = new AbortController();
+      const listener = (): void => {};
+      const object = { handleEvent: listener };
+      emitter.on("x", listener);
+      target.addEventListener("x", listener);
+      target.addEventListener("x", object);
+      signal.addEventListener("abort", listener, { once: true });
+      const listed = getEventListeners(target, "x") as unknown[];
+      let code: unknown;
+      try {
+        getEventListeners({} as EventTarget, "x");
+      } catch (error) {
+        code = (error as { code?: string }).code;
+      }
+      return [
+        getEventListeners(emitter, "x").length,
+        listed[0] === listener,
+        listed[1] === object,
+        listed.length,
+        getEventListeners(target, "y"),
+        getEventListeners(signal, "abort").length,
+        code,
+      ];
+    },
+  ],
+  [
     "throws an error event without a listener, and shows what is no error",
     () => {
       const { EventEmitter } = process.getBuiltinModule("node:events");
