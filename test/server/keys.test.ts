@@ -1,5 +1,8 @@
 // Keys that keys create: never with more than their creator has, also in time and in rate.
-import { afterAll, describe, expect, test } from "vitest";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { insertKey } from "../../src/server/records/api-keys.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
@@ -21,6 +24,27 @@ afterAll(() => stores[Symbol.asyncDispose]());
 describe.for(STORES)("with %s", (kind) => {
   const under = useServer(stores, kind, ["acme"]);
   const { api } = under;
+
+  test("a key that is revoked while it sends a body slowly changes nothing", async () => {
+    const scopes = ["keys:write", "keys:read"];
+    const created = await api<Key>("POST", "/v1/tenants/acme/keys", { name: "stolen", scopes });
+    const { hostname, port, host } = new URL(under.server.url);
+    const body = JSON.stringify({ name: "hidden", scopes });
+    const lines = [`Host: ${host}`, `Authorization: Bearer ${created.body.key}`, "Content-Type: application/json"];
+    const socket = connect(Number(port), hostname);
+    onTestFinished(() => void socket.destroy());
+    const length = Buffer.byteLength(body);
+    socket.write(`POST /v1/tenants/acme/keys HTTP/1.1\r\n${lines.join("\r\n")}\r\nContent-Length: ${length}\r\n\r\n`);
+    socket.write(body.slice(0, 5));
+    // The server has checked the key, and waits for the rest.
+    await sleep(1_000);
+    expect((await api("DELETE", `/v1/tenants/acme/keys/${created.body.id}`)).status).toBe(200);
+    socket.write(body.slice(5));
+    const [answer] = await once(socket, "data");
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 401 /);
+    const { body: keys } = await api<{ items: readonly { name: string }[] }>("GET", "/v1/tenants/acme/keys");
+    expect(keys.items.map(({ name }) => name)).not.toContain("hidden");
+  });
 
   test.for(["/v1/keys", "/v1/tenants/acme/keys"])(
     "a key of %s passes on neither more time nor a higher rate",

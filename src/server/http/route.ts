@@ -126,6 +126,25 @@ export async function checkRate(
   });
 }
 
+/** Time in ms after which a body has come slowly. */
+const SLOW_BODY_MS = 500;
+
+/**
+ * Checks the sender and the tenant of a request again whose body has come slowly: a key that was revoked meanwhile could otherwise create another
+ * one, and a tenant could be changed that is being deleted.
+ */
+async function checkAgain(c: Context<AppEnv>, name: RouteName, { authenticator }: ServerDependencies): Promise<void> {
+  const principal = await authenticator.authenticate(c.req.header("authorization"), c.req.header("cookie"));
+  if (principal === undefined)
+    throw new RequestError("UNAUTHENTICATED", "The key, token or session has ended while the body was sent");
+  c.set("principal", principal);
+  const tenantId = c.req.param("tenant");
+  if (tenantId === undefined) return;
+  const tenant = await authenticator.tenant(tenantId, { isDeletion: name === "DELETE /v1/tenants/{tenant}" });
+  if (tenant === undefined) throw new RequestError("NOT_FOUND", "There is no such tenant");
+  c.set("tenant", tenant);
+}
+
 /** Checks key, tenant and scope of a request, and the form of its body. */
 function createGuard(
   name: RouteName,
@@ -184,7 +203,9 @@ function createGuard(
       const owner =
         (c.get("tenant") as TenantRecord | undefined)?.id ?? (c.get("principal") as Principal | undefined)?.keyId;
       const bytes = kept.use(dependencies.bodies.keep(owner ?? ANONYMOUS));
+      const startedAt = performance.now();
       await keepText(c, Math.min(maxBodyBytes ?? Number.POSITIVE_INFINITY, dependencies.maxBodyBytes), bytes);
+      if (scope !== "public" && performance.now() - startedAt > SLOW_BODY_MS) await checkAgain(c, name, dependencies);
     }
     if (streams?.(c) !== true) return await next();
     const stream = dependencies.streams.open(c.get("principal"), c.get("tenant").id);

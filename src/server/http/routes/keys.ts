@@ -9,6 +9,8 @@ import {
   type ApiKeyRecord,
   findKeyById,
   insertKey,
+  isKeyId,
+  isKeyRevoked,
   type KeyCallLimits,
   type KeyRateLimit,
   listKeys,
@@ -161,6 +163,9 @@ export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
     const expiresAt = expiryOf(lifetime, { own: creator?.expiresAt ?? null, now: database.clock.now() });
     const { key, hash, prefix } = createApiKey();
     const stored = await changeExclusively(database, async (transaction) => {
+      // A key that was revoked since the request began creates no other one, whose limits would be those of no creator.
+      if (isKeyId(own.keyId) && (await isKeyRevoked(transaction, own.keyId)))
+        throw new RequestError("UNAUTHENTICATED", "The key that sends the request was revoked");
       if (!(await makeRoomForKey(transaction, tenantId, { limit: MAX_KEYS, now: database.clock.now() })))
         throw new RequestError(
           "INVALID",
