@@ -171,7 +171,7 @@ describe("ToolIsolate.call()", () => {
       "a toJSON that throws",
       "() => ({ toJSON() { throw new Error('no') } })",
       "unserializable",
-      { message: "Expected a JSON value, got an object with no" },
+      { message: "Expected a JSON value, got an object that cannot be converted: no" },
     ],
     [
       "a toJSON that throws an object whose getter throws",

@@ -10,6 +10,9 @@ import {
   SetPrototypeDelete,
   SetPrototypeHas,
   TypedArrayPrototypeGetLength,
+  WeakMapConstructor,
+  WeakMapPrototypeGet,
+  WeakMapPrototypeSet,
 } from "./primordials.ts";
 
 /** Result of the serialization. All fields are own properties, because a tool may have added fields to Object.prototype. */
@@ -26,6 +29,16 @@ const reject = (why: string): Serialized => ({
 /** Returns the size that counts towards `outputBytes`: UTF-16 code units of the text plus the attached bytes. */
 export const sizeOf = (text: string, bytes: PackedBytes | undefined): number =>
   text.length + (bytes === undefined ? 0 : TypedArrayPrototypeGetLength(bytes.data));
+
+/** Values of the Python runtime that are not JSON, with their descriptions. */
+const described = new WeakMapConstructor<object, string>();
+
+/** Returns a value that is rejected with this description of it. */
+export function toRejected(why: string): object {
+  const value = {};
+  WeakMapPrototypeSet(described, value, why);
+  return value;
+}
 
 const NOT_JSON: { readonly [type: string]: string } = {
   __proto__: null as never,
@@ -75,8 +88,10 @@ function isArray(value: unknown): boolean {
 /** Serializes a value to JSON and bytes. `undefined` becomes `null`. */
 export function serialize(value: unknown): Serialized {
   if (value === undefined) return { text: "null", bytes: undefined, problem: undefined };
-  const kind = NOT_JSON[typeof value];
-  if (kind !== undefined) return reject(kind);
+  const notJson = NOT_JSON[typeof value];
+  if (notJson !== undefined) return reject(notJson);
+  const why = typeof value === "object" && value !== null ? WeakMapPrototypeGet(described, value) : undefined;
+  if (why !== undefined) return reject(why);
   try {
     const tag = ObjectPrototypeToString(value);
     if (tag === "[object Generator]" || tag === "[object AsyncGenerator]") return reject("a generator");
@@ -84,7 +99,9 @@ export function serialize(value: unknown): Serialized {
     if (text !== undefined) return { text, bytes, problem: undefined };
     return reject("an object whose toJSON() returned no JSON value");
   } catch (thrown) {
-    const why = findUnserializable(value) ?? toGuestError(thrown).message;
-    return reject(`${isArray(value) ? "an array" : "an object"} with ${why}`);
+    const kind = isArray(value) ? "an array" : "an object";
+    const found = findUnserializable(value);
+    if (found !== undefined) return reject(`${kind} with ${found}`);
+    return reject(`${kind} that cannot be converted: ${toGuestError(thrown).message}`);
   }
 }

@@ -14,7 +14,7 @@ import {
 } from "./error-text.ts";
 import { openFetchChannel } from "./fetch-channel.ts";
 import { ask, listenForAnswers, post, postWithBytes } from "./host.ts";
-import { serialize, sizeOf } from "./json-output.ts";
+import { serialize, sizeOf, toRejected } from "./json-output.ts";
 import { MAX_LINE_LENGTH, writeLazily } from "./log-lines.ts";
 import {
   connectModules,
@@ -129,7 +129,7 @@ const makePreludeModules = (): PreludeModules => ({
   "prelude:error-text": { truncateText, describeValue, createCapabilityError, notGranted, toGuestError, withCode },
   "prelude:fetch-channel": { openFetchChannel },
   "prelude:host": { ask, listenForAnswers, post, postWithBytes },
-  "prelude:json-output": { serialize, sizeOf },
+  "prelude:json-output": { serialize, sizeOf, toRejected },
   "prelude:log-lines": { MAX_LINE_LENGTH, writeLazily },
   "prelude:spans": { reportMeasure },
   "prelude:platform-types": { addPlatformType, errorConstructor, platformTypeOf, viewConstructor },

@@ -222,7 +222,10 @@ describe("a tool in Python", () => {
 
   test.for([
     ["limits = 5", "Expected limits to be a dict, got a value of type int"],
-    ["input_schema = {'enum': {1, 2}}", "The tool's definition is not JSON: it has a set at /inputSchema/enum"],
+    [
+      "input_schema = {'enum': {1, 2}}",
+      "The tool's definition is not JSON: it is a value with a set at /inputSchema/enum",
+    ],
     ["x = '\0'", '"tool.py" has a NUL character in line 1'],
   ] as const)("a tool with an invalid definition is BUNDLE_FAILED, with the reason: %j", async ([code, says]) => {
     const source = `${code}\ndef main(input): pass`;

@@ -89,12 +89,13 @@ describe("a run's value", () => {
   });
 
   test.for<[code: string, problem: string]>([
-    ["{'a': [{1}]}", "a set at /a/0; return list(value), or sorted(value)"],
-    ["float('nan')", "the float nan at the top"],
-    ["10**400", "too large for a JSON number"],
-    ["{(1, 2): 3}", "a tuple as a key at the top"],
-    ["x = []\nx.append(x)\nx", "a cycle at /0"],
-    ["(i for i in [1])", "a generator at the top; return list(value)"],
+    ["{1}", "got a set; return list(value), or sorted(value)"],
+    ["{'a': [{1}]}", "got a value with a set at /a/0; return list(value), or sorted(value)"],
+    ["float('nan')", "got the float nan, which JSON does not support; return None"],
+    ["10**400", "got an int that is too large for a JSON number"],
+    ["{(1, 2): 3}", "got a value with a tuple as a key at the top"],
+    ["x = []\nx.append(x)\nx", "got a value with a cycle at /0"],
+    ["(i for i in [1])", "got a generator; return list(value)"],
   ])("a value that is not JSON is reported with its location: %s", async ([code, problem]) => {
     const { outcome, error } = await worker.run(code, SHARED);
     expect(outcome).toBe("unserializable");

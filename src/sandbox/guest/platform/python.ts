@@ -2,7 +2,7 @@
 import { fromTextWithBytes } from "../bytes-text.ts";
 import { createCapabilityError, notGranted } from "../error-text.ts";
 import { ask } from "../host.ts";
-import { serialize } from "../json-output.ts";
+import { serialize, toRejected } from "../json-output.ts";
 import { MAX_LINE_LENGTH, writeLazily } from "../log-lines.ts";
 import { queueTask } from "../timers.ts";
 
@@ -13,7 +13,16 @@ const readAsset = (name: string): ArrayBuffer | undefined => ask("asset", name) 
 const makeNotGranted = (use: string, capability: string): Error =>
   createCapabilityError("CAPABILITY_DENIED", notGranted(use, capability), capability);
 
-const python = { MAX_LINE_LENGTH, makeNotGranted, queueTask, readAsset, writeLazily, serialize, fromTextWithBytes };
+const python = {
+  MAX_LINE_LENGTH,
+  makeNotGranted,
+  queueTask,
+  readAsset,
+  writeLazily,
+  serialize,
+  toRejected,
+  fromTextWithBytes,
+};
 export type PythonBuiltin = typeof python;
 
 export const builtins = { python };

@@ -1,5 +1,5 @@
 // Connects the harness in Python with the call's ctx. Values cross as JSON text with binary attachments.
-import { fromTextWithBytes, makeNotGranted, readAsset, serialize } from "./prelude.ts";
+import { fromTextWithBytes, makeNotGranted, readAsset, serialize, toRejected } from "./prelude.ts";
 import { startTimer, untilForgotten } from "./shell.ts";
 
 type Parts = readonly [text: string, header: string | undefined, data: Uint8Array | undefined];
@@ -67,13 +67,6 @@ function toError({ name, message, stack, code, capability }: Failure, cause: unk
   return error;
 }
 
-/** Returns a value with which JSON.stringify fails for the given reason. */
-const unserializable = (problem: string): object => ({
-  toJSON(): never {
-    throw new TypeError(problem);
-  },
-});
-
 type Members = { readonly [name: string]: unknown };
 
 function memberOf(ctx: object, path: string): (...args: unknown[]) => unknown {
@@ -136,7 +129,7 @@ export function createBridge(ctx: object, { limitStack, undo }: BridgeDependenci
       finish = () => value;
     },
     rejectOutput: (problem) => {
-      finish = () => unserializable(problem);
+      finish = () => toRejected(problem);
     },
     fail: (failure, cause) => {
       const error = toError(JSON.parse(failure) as Failure, cause);

@@ -3,5 +3,13 @@ import type { PythonBuiltin } from "../platform/python.ts";
 
 declare const useBuiltin: (chunk: "python", name: "python") => PythonBuiltin;
 
-export const { MAX_LINE_LENGTH, makeNotGranted, queueTask, readAsset, writeLazily, serialize, fromTextWithBytes } =
-  useBuiltin("python", "python");
+export const {
+  MAX_LINE_LENGTH,
+  makeNotGranted,
+  queueTask,
+  readAsset,
+  writeLazily,
+  serialize,
+  toRejected,
+  fromTextWithBytes,
+} = useBuiltin("python", "python");

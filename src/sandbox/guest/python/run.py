@@ -308,7 +308,7 @@ def run(text, input_text, header, data, bridge):
         bridge.output(text, header, None if data is None else to_js(data))
     except values.NotJson as error:
         if order.get("describe"):
-            bridge.fail(errors.describe(definition.SourceFault(f"The tool's definition is not JSON: it has {error}"), files))
+            bridge.fail(errors.describe(definition.SourceFault(f"The tool's definition is not JSON: it is {error}"), files))
         else:
             bridge.rejectOutput(str(error))
     except BaseException as error:

@@ -60,6 +60,11 @@ def _describe(value):
     return _article(name), hint
 
 
+def _at(what, pointer, more=""):
+    """Describes a value that is not JSON: the value itself, or the one that contains it."""
+    return (f"a value with {what} at {pointer}" if pointer else what) + more
+
+
 def _find_problem(root):
     """Describes the first part of a value that json.dumps cannot convert."""
     path = set()
@@ -67,15 +72,14 @@ def _find_problem(root):
     def visit(value, pointer):
         if value is None or isinstance(value, (str, bool, *_BYTES)):
             return None
-        where = pointer or "the top"
         if isinstance(value, int):
             try:
                 float(value)
             except OverflowError:
-                return f"an int at {where} that is too large for a JSON number; return str(value)"
+                return _at("an int", pointer, " that is too large for a JSON number; return str(value)")
             return None
         if isinstance(value, float):
-            return None if math.isfinite(value) else f"the float {value} at {where}, which JSON does not support; return None"
+            return None if math.isfinite(value) else _at(f"the float {value}", pointer, ", which JSON does not support; return None")
         plain = _plain(value)
         if plain is not None:
             return visit(plain, pointer)
@@ -85,14 +89,14 @@ def _find_problem(root):
             items = enumerate(value)
         else:
             what, hint = _describe(value)
-            return f"{what} at {where}" + ("" if hint is None else f"; return {hint}")
+            return _at(what, pointer, "" if hint is None else f"; return {hint}")
         if id(value) in path:
-            return f"a cycle at {where}"
+            return _at("a cycle", pointer)
         path.add(id(value))
         for key, item in items:
             if not isinstance(key, (str, int, float, type(None))):
                 what, _ = _describe(key)
-                return f"{what} as a key at {where}; JSON keys are strings"
+                return f"a value with {what} as a key at {pointer or 'the top'}; JSON keys are strings"
             problem = visit(item, f"{pointer}/{key}")
             if problem is not None:
                 return problem
