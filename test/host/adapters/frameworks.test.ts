@@ -208,6 +208,31 @@ test("the Agents SDK uses strict schemas if possible, and nulls of optional prop
   expect(offered.find(({ name }) => name === "greet")).toMatchObject({ strict: true });
 });
 
+test("a copy of a tool with needsApproval waits for the framework's approval", async () => {
+  const agents = await serverOf([call("add", { a: 1, b: 2 })], [say("It is 3")]);
+  const modelProvider = new OpenAIProvider({ baseURL: agents.baseURL, apiKey: "test" });
+  const runner = new Runner({ modelProvider, tracingDisabled: true });
+  const guarded = toAgentsTools(glovebox, { tenantId: "acme" }).map((tool) => ({
+    ...tool,
+    needsApproval: async () => true,
+  }));
+  const agent = new Agent({ name: "clerk", model: "test-model", tools: guarded });
+  const { interruptions, state } = await runner.run(agent, "Go on");
+  expect(interruptions).toMatchObject([{ rawItem: { name: "add" } }]);
+  for (const interruption of interruptions) state.approve(interruption);
+  expect((await runner.run(agent, state)).finalOutput).toBe("It is 3");
+  expect(outputsIn(agents)).toEqual({ call_1: '{"sum":3}' });
+
+  const ai = await serverOf([call("add", { a: 1, b: 2 })]);
+  const tools = toAISDKTools(glovebox, { tenantId: "acme", tools: ["add"] });
+  const { content } = await generateText({
+    model: createOpenAI({ baseURL: ai.baseURL, apiKey: "test" }).responses("test-model"),
+    tools: Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, { ...tool, needsApproval: true }])),
+    prompt: "Go on",
+  });
+  expect(content.map(({ type }) => type)).toEqual(["tool-call", "tool-approval-request"]);
+});
+
 test("streamText runs tools", async () => {
   const server = await serverOf([call("add", { a: 20, b: 22 })], [say("42")]);
   const model = createOpenAI({ baseURL: server.baseURL, apiKey: "test" }).responses("test-model");
