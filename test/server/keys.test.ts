@@ -25,6 +25,12 @@ describe.for(STORES)("with %s", (kind) => {
   const under = useServer(stores, kind, ["acme"]);
   const { api } = under;
 
+  test("a tenant cannot have the id of a key, whose counters it would share", async () => {
+    const { body: key } = await api<Key>("POST", "/v1/tenants/acme/keys", { name: "counted", scopes: ["calls:run"] });
+    const { status, body } = await api<{ error?: { message: string } }>("POST", "/v1/tenants", { id: key.id });
+    expect([status, body.error?.message]).toEqual([422, "id: Expected an id that does not begin with key_"]);
+  });
+
   test("a key that is revoked while it sends a body slowly changes nothing", async () => {
     const scopes = ["keys:write", "keys:read"];
     const created = await api<Key>("POST", "/v1/tenants/acme/keys", { name: "stolen", scopes });

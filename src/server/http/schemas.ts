@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import { SCOPES } from "../auth/scopes.ts";
 import type { IdKind } from "../ids.ts";
-import { KeyCallLimitsSchema, KeyRateLimitSchema } from "../records/api-keys.ts";
+import { isKeyId, KeyCallLimitsSchema, KeyRateLimitSchema } from "../records/api-keys.ts";
 import { RollbackPolicySchema } from "../records/releases.ts";
 import { LimitsSchema, TenantPolicySchema } from "../records/tenant-policy.ts";
 import { LineSchema, TextSchema } from "./text-schemas.ts";
@@ -70,7 +70,8 @@ export const TenantSchema = z
   .openapi("Tenant");
 export const NewTenantSchema = z
   .strictObject({
-    id: TenantIdSchema,
+    // Counters of keys and tenants are in one table, by id.
+    id: TenantIdSchema.refine((id) => !isKeyId(id), { error: "Expected an id that does not begin with key_" }),
     name: LineSchema.min(1).max(200).optional(),
     policy: TenantPolicySchema.prefault({}),
   })
