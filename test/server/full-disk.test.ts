@@ -40,7 +40,7 @@ test("a transaction of the server's database fails with the cause, and the next 
   const dataDir = newFolder();
   const [database, connection] = await withConnection(() => openDatabase({ url: undefined, dataDir, onError() {} }));
   onTestFinished(() => database[Symbol.asyncDispose]());
-  const insert = (id: string): Promise<void> =>
+  const insert = (id: string): Promise<unknown> =>
     database.db
       .transaction()
       .execute((db) => insertTenant(db, { id, name: LONG, policy: TenantPolicySchema.parse({}) }));

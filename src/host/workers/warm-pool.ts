@@ -123,7 +123,9 @@ export class WarmPool implements Disposable {
   }
 
   /** Records that a process has ended. Too many that end before they are ready stop the refill. */
-  recordDeath({ isReady, kind, isPythonReady }: WorkerProcess): void {
+  recordDeath({ isReady, kind, isPythonReady, endReason }: WorkerProcess): void {
+    // It has made room for another process, and has not failed.
+    if (endReason === "room") return;
     this.#failedStarts = isReady ? 0 : this.#failedStarts + 1;
     if (kind === "python" && !isPythonReady) this.#failedPython += 1;
   }
