@@ -129,7 +129,7 @@ describe("requireLocatedFiles()", () => {
   const rewrite = (text: string): string =>
     requireLocatedFiles(text, "/p/lib/index.js", (path) => files.includes(path));
 
-  test.for([
+  test.for<readonly [text: string, expected: string]>([
     ["require(__dirname + '/a.js')", 'require("./a.js")'],
     ["require(path.join(__dirname, 'a'))", 'require("./a.js")'],
     ["require(path.resolve(__dirname, '..', 'package.json'))", 'require("../package.json")'],

@@ -177,7 +177,9 @@ describe("node:util", () => {
         } as const;
         const read = (args: string[], extra: object = {}): unknown => {
           try {
-            const { values, positionals, tokens } = parseArgs({ args, options, ...extra } as { tokens: true });
+            const { values, positionals, tokens } = parseArgs({ args, options, ...extra } as unknown as {
+              tokens: true;
+            });
             return [{ ...values }, positionals, tokens?.map((token) => ({ value: "none", ...token }))];
           } catch (error) {
             return (error as { code?: string }).code;
