@@ -51,6 +51,8 @@ const exec = (code: string, context: CallContext = {}, input?: unknown): Promise
 const NOTEBOOK = { sessionId: "shared" } as const;
 const outputOf = (result: ToolResult): unknown => (result.success ? result.output : result.error);
 
+const NO_SOCKETS = "Python has no sockets here; use await fetch(url), or run_sync(fetch(url)) in an ordinary function";
+
 describe("python_exec", () => {
   test("serves concurrent first calls of many tenants, each in a process of its own", async () => {
     const tenants = ["acme", "another", "killed"];
@@ -364,8 +366,8 @@ async def main(input, ctx):
 
     test.for<[use: string, start: string]>([
       ["a_pyfetch", "fetch is"],
-      ["a_urlopen", "Python has no sockets here; use await fetch(url). fetch is"],
-      ["a_connection", "Python has no sockets here; use await fetch(url). fetch is"],
+      ["a_urlopen", `${NO_SOCKETS}. fetch is`],
+      ["a_connection", `${NO_SOCKETS}. fetch is`],
     ])("fails with fetch, which a program needs to reach the network: %s", async ([use, start]) => {
       expect(outputOf(await run("warm", { use }))).toMatchObject({
         code: "CAPABILITY_DENIED",
@@ -373,6 +375,22 @@ async def main(input, ctx):
         details: { capability: "fetch" },
       });
     });
+
+    test.for(["http://example.com/", "https://example.com/"])(
+      "connects to %s only with fetch, also if it is granted",
+      async (url) => {
+        const source = `capabilities = {"fetch": True}
+import urllib.request
+def main(input):
+    return urllib.request.urlopen(input["url"]).read()`;
+        const tool = { name: "connects", language: "python", source } as const;
+        await glovebox.addTool(tool, { tenantId: "acme", grant: ["fetch"], replace: true });
+        expect(await run("connects", { url })).toMatchObject({
+          success: false,
+          error: { code: "TOOL_FAILED", message: NO_SOCKETS },
+        });
+      },
+    );
 
     test("an error of the program's own about a host is a failure of the tool", async () => {
       expect(outputOf(await run("warm", { use: "another_errno" }))).toMatchObject({ code: "TOOL_FAILED" });

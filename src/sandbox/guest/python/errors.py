@@ -77,18 +77,23 @@ def _missing_capability(error):
     return name if isinstance(name, str) and name in CAPABILITIES else None
 
 
+NO_SOCKETS = "Python has no sockets here; use await fetch(url), or run_sync(fetch(url)) in an ordinary function"
+
+
+def _is_connection(error):
+    """Returns whether a program tried to connect by itself, with a socket or a library such as urllib."""
+    reason = getattr(error, "reason", error)
+    # What Emscripten answers to each connection.
+    is_unreachable = isinstance(reason, OSError) and reason.errno == errno.EHOSTUNREACH
+    return is_unreachable and reason.strerror == os.strerror(reason.errno)
+
+
 def _missing_fetch(error):
     """Returns the message for a program that tried to reach the network without `fetch`: with Pyodide's own functions, or with a socket."""
-    if is_granted("fetch"):
-        return None
     # The type is JsException or AbortError, and the text that of the platform's own fetch, whose hint is for JavaScript.
     if type(error).__module__.startswith("pyodide") and "fetch is not granted to this tool" in _text_of(error):
         return not_granted("fetch", "fetch")
-    reason = getattr(error, "reason", error)
-    # What Emscripten answers to each connection.
-    if isinstance(reason, OSError) and reason.errno == errno.EHOSTUNREACH and reason.strerror == os.strerror(reason.errno):
-        return f"Python has no sockets here; use await fetch(url). {not_granted('fetch', 'fetch')}"
-    return None
+    return f"{NO_SOCKETS}. {not_granted('fetch', 'fetch')}" if _is_connection(error) else None
 
 
 def describe(error, files):
@@ -109,7 +114,9 @@ def describe(error, files):
         text = not_granted(missing, grant_of(missing))
         failure |= {"message": text, "stack": stack.replace(title, f"{name}: {text}", 1), "code": "CAPABILITY_DENIED"}
         failure["capability"] = grant_of(missing)
-    missing_fetch = _missing_fetch(error)
+    missing_fetch = None if is_granted("fetch") else _missing_fetch(error)
+    if missing_fetch is None and _is_connection(error):
+        failure |= {"message": NO_SOCKETS, "stack": stack.replace(title, f"{name}: {NO_SOCKETS}", 1)}
     if missing_fetch is not None:
         failure |= {"message": missing_fetch, "stack": stack.replace(title, f"{name}: {missing_fetch}", 1)}
         failure |= {"code": "CAPABILITY_DENIED", "capability": "fetch"}

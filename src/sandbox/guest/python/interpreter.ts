@@ -36,9 +36,12 @@ interface Module {
   _PyUnstable_ThreadState_SetStackProtection(thread: number, start: number, bytes: number): number;
 }
 
+/** Makes each connection of a socket fail at once. Where `fetch` is granted, Emscripten would open a WebSocket to the address. */
+const NO_SOCKETS = { url: "no-sockets:" } as const;
+
 /** Grows the initial memory of a module to the size of the snapshot. The snapshot's second word is the offset of its memory. */
-async function createModule(settings: never, snapshot: ArrayBuffer | undefined): Promise<never> {
-  const module = await createPyodideModule(settings);
+async function createModule(settings: object, snapshot: ArrayBuffer | undefined): Promise<never> {
+  const module = await createPyodideModule(Object.assign(settings, { websocket: NO_SOCKETS }) as never);
   if (snapshot !== undefined) {
     const [, begin = 0] = new Uint32Array(snapshot, 0, 2);
     (module as Module).growMemory(snapshot.byteLength - begin);
@@ -99,7 +102,7 @@ export async function loadInterpreter(): Promise<Interpreter> {
     indexURL: ASSET_FOLDER,
     packageBaseUrl: ASSET_FOLDER,
     lockFileContents: LOCK_FILE as never,
-    createPyodideModule: ((settings: never) => createModule(settings, snapshot)) as never,
+    createPyodideModule: ((settings: object) => createModule(settings, snapshot)) as never,
     env: { HOME, LANG: "C.UTF-8" },
     ...(snapshot === undefined ? { _makeSnapshot: true } : { _loadSnapshot: snapshot }),
   });
