@@ -1,6 +1,6 @@
 // Keys that keys create: never with more than their creator has, also in time and in rate.
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { openDatabase } from "../../src/server/database/open-database.ts";
@@ -50,6 +50,64 @@ describe.for(STORES)("with %s", (kind) => {
     expect(String(answer)).toMatch(/^HTTP\/1\.1 401 /);
     const { body: keys } = await api<{ items: readonly { name: string }[] }>("GET", "/v1/tenants/acme/keys");
     expect(keys.items.map(({ name }) => name)).not.toContain("hidden");
+  });
+
+  test("a key that is revoked while it sends a request over MCP slowly calls no tool", async () => {
+    await api("POST", "/v1/tenants/acme/tools", { name: "late", source: "export default () => 1" });
+    const waits = "export default () => new Promise((resolve) => setTimeout(resolve, 250_000));";
+    await api("POST", "/v1/tenants/acme/tools", { name: "waits", source: waits });
+    const scopes = ["calls:run", "tools:read"];
+    const created = await api<Key>("POST", "/v1/tenants/acme/keys", { name: "stolen", scopes });
+    const { hostname, port, host } = new URL(under.server.url);
+    const version = "2026-07-28";
+    const body = JSON.stringify({
+      ...{ jsonrpc: "2.0", id: 1, method: "tools/call" },
+      params: {
+        ...{ name: "late", arguments: {} },
+        _meta: {
+          "io.modelcontextprotocol/protocolVersion": version,
+          "io.modelcontextprotocol/clientInfo": { name: "test", version: "1.0.0" },
+          "io.modelcontextprotocol/clientCapabilities": {},
+        },
+      },
+    });
+    const lines = [
+      ...[`Host: ${host}`, `Authorization: Bearer ${created.body.key}`, "Content-Type: application/json"],
+      ...["Accept: application/json, text/event-stream", `MCP-Protocol-Version: ${version}`],
+      ...["Mcp-Method: tools/call", "Mcp-Name: late", `Content-Length: ${Buffer.byteLength(body)}`],
+    ];
+    const callsOf = async (): Promise<readonly unknown[]> =>
+      (await api<{ items: readonly unknown[] }>("GET", "/v1/tenants/acme/calls?tool=late")).body.items;
+    const send = (): Socket => {
+      const socket = connect(Number(port), hostname);
+      onTestFinished(() => void socket.destroy());
+      socket.write(`POST /v1/tenants/acme/mcp HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`);
+      socket.write(body.slice(0, 5));
+      return socket;
+    };
+    // What is sent is a call: it counts while the key is valid.
+    const valid = send();
+    await sleep(1_000);
+    valid.write(body.slice(5));
+    await expect.poll(callsOf).toHaveLength(1);
+    const revoked = send();
+    await sleep(1_000);
+    // It ends when the server has noticed that its sender does not count any more.
+    const open = await fetch(`${under.server.url}/v1/tenants/acme/tools/waits/calls`, {
+      method: "POST",
+      headers: {
+        ...{ authorization: `Bearer ${created.body.key}`, accept: "text/event-stream" },
+        "content-type": "application/json",
+      },
+      body: "{}",
+    });
+    expect((await api("DELETE", `/v1/tenants/acme/keys/${created.body.id}`)).status).toBe(200);
+    await open.text().catch(() => {});
+    const closed = once(revoked, "close");
+    revoked.write(body.slice(5));
+    revoked.resume();
+    await Promise.race([closed, sleep(5_000)]);
+    expect(await callsOf()).toHaveLength(1);
   });
 
   test.for(["/v1/keys", "/v1/tenants/acme/keys"])(

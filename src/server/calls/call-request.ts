@@ -1,5 +1,5 @@
 // Defines a call as a request describes it, who makes it, and the events of a streamed one.
-import type { LogEntry, Progress } from "../../host/index.ts";
+import { type LogEntry, type Progress, ToolError } from "../../host/index.ts";
 import type { Actor } from "../records/audit.ts";
 import type { WholeCall } from "../records/calls.ts";
 import type { TenantRecord } from "../records/tenants.ts";
@@ -29,6 +29,13 @@ export interface CallCaller {
   readonly keyId: string;
   /** Aborts when the client disconnects. */
   readonly signal?: AbortSignal | undefined;
+  /** Returns whether key and tenant are still valid. A body that is read after their check can come slowly. Default: they are */
+  readonly isValid?: (() => boolean) | undefined;
+}
+
+/** @throws {ToolError} CANCELLED if the key was revoked or has expired, or the tenant was deleted */
+export function checkCaller({ isValid }: CallCaller): void {
+  if (isValid?.() === false) throw new ToolError("CANCELLED", "The key of the request is not valid any more");
 }
 
 /** Returns who acts, as the audit log shows a caller over MCP. */

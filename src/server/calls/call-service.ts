@@ -17,7 +17,7 @@ import type { ReceivedCall } from "../replicas/peers/peer-server.ts";
 import { AwaitedCalls } from "./awaited-calls.ts";
 import { CallAdmission } from "./call-admission.ts";
 import { CallQueue } from "./call-queue.ts";
-import type { CallCaller, CallProgressEvent, CallRequest } from "./call-request.ts";
+import { type CallCaller, type CallProgressEvent, type CallRequest, checkCaller } from "./call-request.ts";
 import {
   checkActive,
   checkKey,
@@ -155,6 +155,7 @@ export class CallService implements AsyncDisposable {
     const request = { toolName, input: toolCall.arguments ?? toolCall.argumentsText, sessionId: context.sessionId };
     const row = toNewRow(request, this.#keysOf(caller), "sync");
     try {
+      checkCaller(caller);
       checkToolName(toolName);
       const joined = await this.#admission.findUndelivered(request, caller);
       const admitted = joined ?? (await this.#admission.admit(row, request, caller, "mcp"));
@@ -188,6 +189,7 @@ export class CallService implements AsyncDisposable {
     const request = { toolName, input: toolCall.arguments ?? toolCall.argumentsText, sessionId: context.sessionId };
     const row = toNewRow(request, this.#keysOf(caller), "sync");
     try {
+      checkCaller(caller);
       checkToolName(toolName);
       checkActive(caller.tenant);
       const result = await this.#runner.executeForeign(

@@ -18,7 +18,7 @@ import {
   type ToolResult,
   unavailable,
 } from "../../host/index.ts";
-import { type CallCaller, type CallRequest, IdempotencyConflict } from "../calls/call-request.ts";
+import { type CallCaller, type CallRequest, checkCaller, IdempotencyConflict } from "../calls/call-request.ts";
 import { checkActive, tenantDeletedError, toFailedResult } from "../calls/call-results.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { ClusterSlot, ClusterSlots } from "../calls/cluster-slots.ts";
@@ -181,6 +181,7 @@ export class RunService implements AsyncDisposable {
   ): Promise<{ readonly id: string; readonly settled: Promise<ShownRun> }> {
     const { tenant, keyId } = caller;
     const { kind = "tool" } = request;
+    checkCaller(caller);
     checkActive(tenant);
     const key = { tenantId: tenant.id, id: createId("call") };
     const hash = requestHash(request);

@@ -21,7 +21,9 @@ export function addProtocolRoutes(app: App, dependencies: ServerDependencies): v
   const callerOf = (c: Context<AppEnv>): CallCaller => {
     // The stream of notifications is opened again by its client.
     if (c.req.method === "GET") c.get("stream").limitTime();
-    return { tenant: c.get("tenant"), keyId: c.get("principal").keyId };
+    // The stream ends with the right of its sender.
+    const { signal } = c.get("stream");
+    return { tenant: c.get("tenant"), keyId: c.get("principal").keyId, isValid: () => !signal.aborted };
   };
   const serveMcp = async (c: Context<AppEnv>): Promise<Response> =>
     await dependencies.mcp.fetch(c.req.raw, callerOf(c));
