@@ -257,6 +257,37 @@ describe.for(STORES)("with %s", (kind) => {
     await own[Symbol.asyncDispose]();
   });
 
+  test("a delivery whose signing secret cannot be read ends as failed, and says why", async () => {
+    const own = await stores.create(kind);
+    const { dataDir, database: url } = own.options;
+    await using database = await openDatabase({ dataDir, url, onError() {} });
+    await insertTenant(database.db, { id: "acme", name: "acme", policy: TenantPolicySchema.parse({}) });
+    const before = new MasterKey(Buffer.alloc(32, 6));
+    const id = "webhook_1";
+    await insertWebhook(database.db, {
+      ...{ id, tenant_id: "acme", url: "https://receiver.example/", events: '["call.failed"]', state: "active" },
+      sealed_secret: before.seal("whsec_secret", { table: "webhooks", tenantId: "acme", name: id }),
+      ...{ created_by: "key", created_at: 1, updated_at: 1 },
+    });
+    const errors: unknown[] = [];
+    const queue = new DeliveryQueue({
+      ...{ database, masterKey: new MasterKey(Buffer.alloc(32, 7)), addresses: [], delays: [10] },
+      onError: (error) => errors.push(error),
+      send: () => Promise.reject(new Error("Nothing may be sent")),
+    });
+    await emitEvents(database.db, [{ tenantId: "acme", type: "call.failed", data: {} }]);
+    queue.start();
+    const find = async () => (await listDeliveries(database.db, { tenantId: "acme", webhookId: id }, { limit: 1 }))[0];
+    await expect.poll(async () => (await find())?.state).toBe("failed");
+    await queue[Symbol.asyncDispose]();
+    expect(await find()).toMatchObject({
+      ...{ attempts: 2, status: null },
+      error: "The signing secret cannot be read with the server's master key: create the webhook again",
+    });
+    expect(errors).toHaveLength(2);
+    await own[Symbol.asyncDispose]();
+  });
+
   test("at most four deliveries of a tenant are sent at a time, also when some of them have ended", async () => {
     const own = await stores.create(kind);
     const { dataDir, database: url } = own.options;

@@ -3,7 +3,7 @@
 import { Webhook as Signer } from "standardwebhooks";
 import { type GuardedRequest, type GuardedResponse, sendGuardedRequest } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
-import type { DeliveriesTable } from "../database/schema.ts";
+import type { DeliveriesTable, WebhooksTable } from "../database/schema.ts";
 import {
   claimDeliveries,
   type DeliveryOutcome,
@@ -115,7 +115,7 @@ export class DeliveryQueue implements AsyncDisposable {
   }
 
   async #sendOne(row: DeliveriesTable): Promise<void> {
-    const { database, masterKey, addresses, send = sendGuardedRequest } = this.#dependencies;
+    const { database, addresses, send = sendGuardedRequest } = this.#dependencies;
     const { db } = database;
     const tenantId = row.tenant_id;
     const webhook = await findWebhook(db, tenantId, row.webhook_id);
@@ -124,7 +124,12 @@ export class DeliveryQueue implements AsyncDisposable {
       return;
     }
     const at = new Date();
-    const secret = masterKey.open(webhook.sealed_secret, { table: "webhooks", tenantId, name: webhook.id });
+    const secret = this.#secretOf(webhook);
+    if (secret === undefined) {
+      const message = "The signing secret cannot be read with the server's master key: create the webhook again";
+      await storeAttempt(db, row, this.#outcomeOf(row, null, message));
+      return;
+    }
     let status: number | null = null;
     let error: string | null = null;
     try {
@@ -148,6 +153,17 @@ export class DeliveryQueue implements AsyncDisposable {
     }
     if (status === GONE) await updateWebhook(db, { tenantId, id: webhook.id }, { state: "disabled" });
     await storeAttempt(db, row, this.#outcomeOf(row, status, error));
+  }
+
+  /** Returns the secret that deliveries are signed with; undefined if it was stored under another master key, or changed. */
+  #secretOf({ id, tenant_id: tenantId, sealed_secret: sealed }: WebhooksTable): string | undefined {
+    const { masterKey, onError } = this.#dependencies;
+    try {
+      return masterKey.open(sealed, { table: "webhooks", tenantId, name: id });
+    } catch (thrown) {
+      onError(thrown);
+      return undefined;
+    }
   }
 
   #outcomeOf(row: DeliveriesTable, status: number | null, error: string | null): DeliveryOutcome {
