@@ -1,5 +1,5 @@
 // glovebox test and glovebox/testing as a tool's author uses them: a separate project, with its own vitest or without.
-import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -34,6 +34,14 @@ describe("glovebox test", () => {
   test("runs the tests of a tool that init has written, and tells of one that fails", async () => {
     await installVitest();
     expect((await glovebox("init", "word-count")).said).toContain("glovebox test word-count");
+    // The tutorial shows what a reader gets.
+    const tutorial = await readFile(new URL("../../docs/tutorials/first-tool.md", import.meta.url), "utf8");
+    expect(tutorial).toContain(await readFile(join(folder, "word-count", "tool.ts"), "utf8"));
+    const shown = [
+      await glovebox("run", "word-count", "--input-file", "word-count/example.json"),
+      await glovebox("run", "word-count", "--input", '{"text":"a b","top":0}'),
+    ];
+    for (const line of shown.flatMap(({ said }) => said.trim().split("\n"))) expect(tutorial).toContain(line);
     const passed = await glovebox("test", "word-count");
     expect(passed.said).toMatch(/2 passed/);
     expect(passed.code).toBe(0);
