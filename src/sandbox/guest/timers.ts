@@ -33,7 +33,7 @@ interface Timer {
   readonly args: unknown[];
   readonly delayMs: number;
   /** What the timer function returned: `this` of the callback, as in Node, where callbacks call clearInterval(this). */
-  handle?: object;
+  handle: object | undefined;
   /** Undefined for a timer that fires once. */
   readonly intervalMs: number | undefined;
   /** It cannot be started again. */
@@ -86,7 +86,8 @@ function createTimer(run: unknown, delayMs: number, isRepeating: boolean, args: 
     run: keepContext(run as Timer["run"]),
     args,
     delayMs,
-
+    // Its own from the beginning: a setter of a polluted Object.prototype would get this object.
+    handle: undefined,
     intervalMs,
     isCleared: false,
     dueAt: 0,

@@ -138,6 +138,15 @@ describe("setTimeout() and related functions", () => {
       [true, true, true, true],
     ],
     [
+      "give accessors of Object.prototype no object of the prelude",
+      `const names = ["run", "args", "delayMs", "handle", "intervalMs", "isCleared", "dueAt"];
+      for (const name of names)
+        Object.defineProperty(Object.prototype, name, { configurable: true, get() { see(name); }, set() { see(name); } });
+      const end = () => { for (const name of names) delete Object.prototype[name]; done(seen); };
+      const interval = setInterval(() => { clearInterval(interval); setImmediate(() => setTimeout(end, 1)); }, 1);`,
+      [],
+    ],
+    [
       "treat invalid delays as zero",
       "for (const delay of [undefined, null, NaN, -5, 'x', '2', {}, Infinity, 2 ** 31, 1n, Symbol()]) setTimeout(see, delay, String(delay)); setTimeout(() => done(seen.length), 50);",
       11,
