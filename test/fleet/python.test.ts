@@ -16,9 +16,12 @@ import {
 import type { CliProcess } from "../support/cli-process.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
 import { PYTHON_CACHE, PYTHON_HOME } from "../support/host-zone.ts";
+import { useKnownInterpreter } from "../support/interpreter-cache.ts";
 import { hasNatsServer } from "../support/nats-server.ts";
 import { makeWheel } from "../support/wheel.ts";
 
+/** Executors of one machine share it. */
+const EXECUTOR_CACHE = join(PYTHON_HOME, ".cache", "executor");
 const ACME = { tenantId: "acme" };
 /** A source that is larger than what is sent with each call. */
 const PADDING = Array.from({ length: 400 }, (_, index) => `# line ${index} of the padding`).join("\n");
@@ -179,9 +182,9 @@ describe.skipIf(!hasNatsServer)("Python tools on executors", () => {
       await glovebox.addTool({ name, files, language: "python" }, { scope: "global", grant, ...lifetime });
     }
   };
-  // Executors of one machine share the interpreter's snapshot.
   const start = async (id: string): Promise<void> => {
-    const cache = ["--cache-dir", join(PYTHON_HOME, ".cache", "executor")];
+    useKnownInterpreter(join(EXECUTOR_CACHE, "code"));
+    const cache = ["--cache-dir", EXECUTOR_CACHE];
     executors.set(id, await fleet.start(id, ["--drain-ms", "300000", "--slots", "4", ...cache]));
   };
   const end = async (id: string): Promise<void> => {
@@ -330,6 +333,7 @@ describe.skipIf(!hasNatsServer)("Python tools on executors", () => {
 
   test("executors delete the sources of a deleted tenant", async () => {
     const cache = join(folder, "gone");
+    useKnownInterpreter(join(cache, "code"));
     await end("one");
     await end("two");
     executors.set("one", await fleet.start("one", ["--cache-dir", cache]));

@@ -106,7 +106,7 @@ export async function replayCommand(given: Arguments, io: Io): Promise<number> {
         : { timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max };
     const options: GloveboxOptions = {
       ...({ tenancy: "multi", kv: "memory" } as const),
-      ...{ limits, workers: { warmProcesses: 0 }, shutdown: false, onWarning: () => {} },
+      ...{ limits, workers: { warmProcesses: 0, warmPythonProcesses: 0 }, shutdown: false, onWarning: () => {} },
     };
     await using glovebox = await openGlovebox(io, () =>
       hub === undefined ? createGlovebox(options) : createInspectedGlovebox(options, hub),

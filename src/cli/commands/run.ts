@@ -144,7 +144,8 @@ export async function runCommand(given: Arguments, io: Io): Promise<number> {
     limits,
     ...tenant.host,
     ...egress.host,
-    workers: { warmProcesses: 1 },
+    // The first process starts while the tool is bundled. There is no second call for which an interpreter could be loaded.
+    workers: { warmProcesses: 1, warmPythonProcesses: 0 },
     shutdown: false,
     onWarning: IGNORE_WARNING,
     ...(telemetry === undefined ? {} : { telemetry: telemetry.options }),

@@ -24,6 +24,9 @@ import { mergeDefined } from "../util/merge-defined.ts";
 /** Time limit in ms that suits a slow or busy machine. Limits in the tool's own definition still apply. */
 const TIMEOUT_MS = 20_000;
 
+/** One tool needs no processes that wait for calls of others. */
+const FEW_WORKERS = { warmProcesses: 1, warmPythonProcesses: 0 } as const;
+
 /** Options of {@link openTool}. */
 export interface OpenToolOptions {
   /** Tenant that the tool is added for and called by; the host then has `tenancy: "multi"`. @default the only tenant of a new host */
@@ -128,12 +131,15 @@ function toHostOptions(host: GloveboxOptions, capabilities: readonly Capability[
   if ("capabilities" in host) {
     throw new ToolError("PARAM_INVALID", "options.host.capabilities: Unknown option. Use options.capabilities instead");
   }
-  const { limits = {} } = host;
+  const { limits = {}, workers = {} } = host;
   const defaults = { timeoutMs: TIMEOUT_MS, cpuMs: TIMEOUT_MS };
   return {
     ...mergeDefined({ kv: "memory", shutdown: false } as const, host),
     // createGlovebox() rejects a value that is not a plain object.
     limits: isPlainObject(limits) ? mergeDefined(defaults, limits as PartialLimits) : limits,
+    workers: isPlainObject(workers)
+      ? mergeDefined(FEW_WORKERS, workers as NonNullable<GloveboxOptions["workers"]>)
+      : workers,
     capabilities,
   };
 }

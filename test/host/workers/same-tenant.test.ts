@@ -23,7 +23,7 @@ const ADD = {
 /** Far longer than the calls of a test take. The test ends the endless calls itself. */
 const LONG_MS = 240_000;
 /** An owner's priority falls within some tenths of a second. From then on it gets another process only for a reason. */
-const DEMOTION_MS = 1_000;
+const DEMOTION_MS = 500;
 const CALLS = 2;
 
 let glovebox: Glovebox;
