@@ -138,6 +138,7 @@ export default defineConfig({
         include: E2E,
         exclude: [...EXCLUDED, ...UNIT, ...PACKAGE],
         globalSetup: BUILT,
+        isolate: false,
       }),
       project("e2e package", { include: PACKAGE, globalSetup: BUILT }),
       project("hostile shared", { include: SHARED_HOSTILE, isolate: false }),
