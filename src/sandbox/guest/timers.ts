@@ -180,7 +180,15 @@ let nextTask = 0;
 /** Starts the timer of the task queue. It does not count towards the limit, because there is only one. */
 function startTaskTimer(): void {
   lastId += 1;
-  const timer: Timer = { run: runTask, args: [], delayMs: 0, intervalMs: undefined, isCleared: false, dueAt: dueIn(0) };
+  const timer: Timer = {
+    run: runTask,
+    args: [],
+    delayMs: 0,
+    handle: undefined,
+    intervalMs: undefined,
+    isCleared: false,
+    dueAt: dueIn(0),
+  };
   MapPrototypeSet(timers, lastId, timer);
   // Between the calls of a session the worker runs no timers. The next call posts the pending ones again.
   if (callState.active) post("timer", lastId, 0);
