@@ -19,11 +19,13 @@ const OpenAIQuerySchema = pageQueryOf(TOOL_NAME_PATTERN).extend({
 
 export function addProtocolRoutes(app: App, dependencies: ServerDependencies): void {
   const callerOf = (c: Context<AppEnv>): CallCaller => {
+    // A DELETE calls no tool, and has no stream.
+    const stream = c.req.method === "DELETE" ? undefined : c.get("stream");
     // The stream of notifications is opened again by its client.
-    if (c.req.method === "GET") c.get("stream").limitTime();
+    if (c.req.method === "GET") stream?.limitTime();
     // The stream ends with the right of its sender.
-    const { signal } = c.get("stream");
-    return { tenant: c.get("tenant"), keyId: c.get("principal").keyId, isValid: () => !signal.aborted };
+    const isValid = (): boolean => stream?.signal.aborted !== true;
+    return { tenant: c.get("tenant"), keyId: c.get("principal").keyId, isValid };
   };
   const serveMcp = async (c: Context<AppEnv>): Promise<Response> =>
     await dependencies.mcp.fetch(c.req.raw, callerOf(c));
