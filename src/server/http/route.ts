@@ -8,7 +8,7 @@ import type { z } from "zod";
 import { CONSOLE_HEADER } from "../auth/console-session.ts";
 import type { Principal } from "../auth/principal.ts";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
-import { rateStatus, toRateLimitHeaders } from "../quotas/quota-status.ts";
+import { RATE_MS, rateStatus, toRateLimitHeaders } from "../quotas/quota-status.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { KeptBody } from "./body-bytes.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
@@ -99,8 +99,6 @@ async function keepText(c: Context<AppEnv>, maxBytes: number, kept: KeptBody): P
 /** Owner of bodies of requests without a key. No tenant has this id. */
 const ANONYMOUS = "/anonymous";
 
-const PERIOD_MS = { second: 1_000, minute: 60_000 } as const;
-
 /** Counts a request of a key with a rate limit, and adds the headers that say what is left. */
 export async function checkRate(
   c: Context<AppEnv>,
@@ -109,7 +107,7 @@ export async function checkRate(
 ): Promise<void> {
   if (rateLimit === null) return;
   const { calls, per, burst = calls } = rateLimit;
-  const refillMs = PERIOD_MS[per] / calls;
+  const refillMs = RATE_MS[per] / calls;
   const outcome = await quotas.consume([
     { kind: "rate", tenantId: keyId, name: "requests", capacity: burst, refillMs },
   ]);

@@ -1,5 +1,6 @@
 // Passes requests of MCP sessions on to the replica that has the session, its home. The id of a session begins with the id of its home.
 import { sql } from "kysely";
+import { reject, rejectUnavailable } from "../../host/mcp/server/rejection.ts";
 import type { CallCaller } from "../calls/call-request.ts";
 import type { Db } from "../database/open-database.ts";
 import type { BodyBytes } from "../http/body-bytes.ts";
@@ -11,17 +12,9 @@ import type { McpEndpoint } from "./mcp-endpoints.ts";
 
 /** The id of a session: that of its home, and one of its own. */
 const SESSION_ID = /^(replica-[\da-f-]{36})\.[\da-f-]{36}$/;
-const RETRY_SECONDS = 1;
 /** Statuses whose responses have no body. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 const SESSION_NOT_FOUND = -32_001;
-const SERVER_ERROR = -32_000;
-
-/** Returns a response with an error of JSON-RPC, as the endpoints do. */
-const reject = (status: number, code: number, message: string, headers: { readonly [name: string]: string } = {}) =>
-  Response.json({ jsonrpc: "2.0", id: null, error: { code, message } }, { status, headers });
-const unavailable = (message: string): Response =>
-  reject(503, SERVER_ERROR, message, { "retry-after": String(RETRY_SECONDS) });
 
 type EndpointName = PeerRequestMessage["endpoint"];
 
@@ -77,19 +70,20 @@ export class SessionForwarding implements Disposable {
   async #send(home: Peer, request: Request, caller: CallCaller, endpoint: EndpointName): Promise<Response> {
     const { maxBodyBytes, bodies, peers, now, onError } = this.#dependencies;
     using kept = bodies.keep(caller.tenant.id);
-    const body = request.method === "POST" ? await (await readBody(request, maxBodyBytes, kept)).text() : "";
+    const texts = request.method === "POST" ? [await (await readBody(request, maxBodyBytes, kept)).text()] : [];
     const signal = AbortSignal.any([request.signal, this.#stop.signal]);
     try {
       const exchange = await peers.open(home, signal, "request");
       if (exchange instanceof PeerExchange) {
         const message = toMessage(request, caller, { endpoint, at: now() });
-        return await toResponse(exchange, message, request.method === "POST" ? [body] : [], signal);
+        return await toResponse(exchange, message, texts, signal);
       }
-      if (exchange === "busy" || exchange === "expired") return unavailable("The replica that has the session is busy");
-      return reject(404, SESSION_NOT_FOUND, "Session not found: initialize a new one");
+      if (exchange === "busy" || exchange === "expired")
+        return rejectUnavailable("The replica that has the session is busy");
+      return reject(404, "Session not found: initialize a new one", SESSION_NOT_FOUND);
     } catch (thrown) {
       if (thrown instanceof PeerUnreachable && !signal.aborted) onError(thrown);
-      return unavailable("The replica that has the session cannot be reached, or was lost");
+      return rejectUnavailable("The replica that has the session cannot be reached, or was lost");
     }
   }
 

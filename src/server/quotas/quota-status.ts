@@ -9,7 +9,8 @@ import {
 } from "../../host/tenants/quotas/quota-options.ts";
 import type { ServerTenantPolicy } from "../records/tenant-policy.ts";
 
-const RATE_MS = { second: 1_000, minute: 60_000 } as const;
+/** Length in ms of the period of a rate. */
+export const RATE_MS = { second: 1_000, minute: 60_000 } as const;
 
 /** Share of a limit at which its tenant is warned. */
 export const WARN_AT = 0.8;
