@@ -250,8 +250,7 @@ export class Glovebox implements AsyncDisposable {
 
   /** The single tenant keeps the process that extracted a definition: its first call then starts none. */
   #extractionOwnerOf(owner: string | undefined): string | undefined {
-    const { tenancy } = this.router;
-    const tenantId = tenancy.mode === "single" ? tenancy.tenantOf(undefined) : owner;
+    const tenantId = this.router.tenancy.tenantOfTool(owner);
     return tenantId === undefined ? undefined : this.#environments.ownerOf(tenantId);
   }
 
@@ -369,7 +368,7 @@ export class Glovebox implements AsyncDisposable {
    */
   #beginWork(owner: string | undefined): WorkHandle | undefined {
     const { tenancy, tenantStates } = this.router;
-    const tenantId = tenancy.mode === "single" ? tenancy.tenantOf(undefined) : owner;
+    const tenantId = tenancy.tenantOfTool(owner);
     if (tenantId === undefined) return undefined;
     tenantStates.checkAdding(tenantId);
     return this.#work.begin(tenantId, true);

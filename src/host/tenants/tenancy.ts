@@ -42,6 +42,11 @@ export class Tenancy {
     return tenantId;
   }
 
+  /** Returns the only tenant, or that which owns a tool; undefined for a tool of several tenants. @param owner as {@link ownerOf} returns it */
+  tenantOfTool(owner: string | undefined): string | undefined {
+    return this.mode === "single" ? SINGLE_TENANT : owner;
+  }
+
   /**
    * Returns the tenant that a tool belongs to; undefined for a tool of all tenants. With `tenancy: "single"` every tool is one of those.
    * @throws {ToolError} PARAM_INVALID as {@link tenantOf}; also if both `tenantId` and `scope` are given
