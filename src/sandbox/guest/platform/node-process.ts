@@ -1,8 +1,9 @@
-// node:process: `env` is empty, and nothing discloses the host. Packages compare the version while they load, so it is that of the oldest
+// node:process: `env` is empty at first, and nothing discloses the host. Packages compare the version while they load, so it is that of the oldest
 // supported Node.
 import { findBuiltin, NODE_BUILTINS } from "../../contract/node-builtins.ts";
 import { useBuiltin } from "../module-loader.ts";
 import { checkFunction, invalidArgument, unsupported } from "./node-error.ts";
+import { createEnvironment } from "./process-env.ts";
 
 interface Emitter {
   readonly [method: string]: (...args: unknown[]) => unknown;
@@ -74,7 +75,7 @@ const process: { [name: string]: unknown } = {
   arch: "x64",
   platform: "linux",
   release: { name: "node" },
-  env: {},
+  env: createEnvironment(),
   argv: ["/node", "/tool"],
   argv0: "node",
   execArgv: [],

@@ -69,6 +69,78 @@ describe("process", () => {
   });
 });
 
+describe("process.env", () => {
+  /** Statements that change `env`. The result is their error, or the values that they return and leave. */
+  test.for([
+    ["numbers become text", "env.X = 5"],
+    ["undefined becomes text", "env.X = undefined"],
+    ["null becomes text", "env.X = null"],
+    ["objects become text", "env.X = { toString: () => 'text' }"],
+    ["lone surrogates are replaced", "env.X = '\\ud800'"],
+    ["Object.assign converts", "Object.assign(env, { X: 1n, Y: [1, 2] })"],
+    ["symbols are rejected as values", "env.X = Symbol('x')"],
+    ["symbols are rejected as names", "env[Symbol('x')] = 1"],
+    ["symbols are absent", "return [env[Symbol.toStringTag], Symbol.iterator in env, delete env[Symbol.iterator]]"],
+    ["__proto__ is a name", "env.__proto__ = { X: 1 }; return [env.X, Object.keys(env).includes('__proto__')]"],
+    ["deletes", "env.X = 1; return [delete env.X, delete env.Y, 'X' in env]"],
+    ["impossible names are ignored", "env[''] = 1; env['=X'] = 1; env['X=Y'] = 1"],
+    ["a complete descriptor is accepted", "define({ value: 1, writable: true, enumerable: true, configurable: true })"],
+    ["a descriptor of a value alone is rejected", "env.X = 1; define({ value: 2 })"],
+    [
+      "a read-only descriptor is rejected",
+      "define({ value: 1, writable: false, enumerable: true, configurable: true })",
+    ],
+    ["a hidden descriptor is rejected", "define({ value: 1, writable: true, configurable: true })"],
+    ["a descriptor without a value is rejected", "define({ writable: true, enumerable: true, configurable: true })"],
+    ["a getter is rejected", "define({ get: () => 1, enumerable: true, configurable: true })"],
+    ["a setter is rejected", "define({ set() {} })"],
+    ["Reflect.defineProperty rejects, too", "Reflect.defineProperty(env, 'X', { value: 1 })"],
+    ["Reflect.preventExtensions fails", "return Reflect.preventExtensions(env)"],
+    ["descriptors are ordinary", "env.X = 1; return Object.getOwnPropertyDescriptor(env, 'X')"],
+    [
+      "inheriting objects have properties of their own",
+      "const own = Object.create(env); own.X = 1; return [own, env.X]",
+    ],
+    ["it can be copied", "env.X = 1; return [{ ...env }.X, JSON.parse(JSON.stringify(env)).X, structuredClone(env).X]"],
+  ])("%s, as in Node", async ([, statements]) => {
+    await expectLikeNode((body: string) => {
+      const { env } = process;
+      const before = Object.keys(env).filter((name) => name.startsWith("X") || name === "Y");
+      for (const name of before) delete env[name];
+      const define = (descriptor: PropertyDescriptor): unknown => Object.defineProperty(env, "X", descriptor);
+      try {
+        const value: unknown = new Function("env", "define", body)(env, define);
+        return [value ?? null, env.X ?? null, env.Y ?? null, env[""] ?? null, env["=X"] ?? null, env["X=Y"] ?? null];
+      } catch (error) {
+        const { name, code, message } = error as NodeJS.ErrnoException;
+        return [name, code ?? null, message];
+      } finally {
+        delete env.X;
+        delete env.Y;
+        Reflect.deleteProperty(env, "__proto__");
+      }
+    }, statements);
+  });
+
+  test("rejects Object.freeze", async () => {
+    expect(await runGuest("() => Object.freeze(process.env)")).toMatchObject({ outcome: "thrown" });
+  });
+
+  test("does not look at polluted prototypes", async () => {
+    expect(
+      await inGuest(() => {
+        const { env } = process;
+        const seen: unknown[] = [];
+        for (const trap of ["get", "has", "ownKeys", "getOwnPropertyDescriptor", "deleteProperty"]) {
+          (Object.prototype as Record<string, unknown>)[trap] = () => seen.push(trap);
+        }
+        env.X = 5 as never;
+        return [seen, [env.X, "X" in env, Object.keys(env), delete env.X]];
+      }),
+    ).toEqual([[], ["5", true, ["X"], true]]);
+  });
+});
+
 describe("the table of built-ins", () => {
   test("has every built-in of Node", () => {
     const names = builtinModules.map((name) => name.replace(/^node:/, "")).sort();
