@@ -1,6 +1,6 @@
 // Compares Event, EventTarget, AbortController, AbortSignal, DOMException, performance and self in a guest with Node's own.
 import { describe, expect, test } from "vitest";
-import { expectLikeNode, inGuest } from "../../support/guest.ts";
+import { expectLikeNode, inGuest, runGuest } from "../../support/guest.ts";
 
 const like = (run: () => unknown): Promise<void> => expectLikeNode(run, undefined);
 
@@ -271,6 +271,37 @@ describe("DOMException", () => {
         typeof error.stack,
       ]);
     }));
+
+  test("takes the name and the cause from an object", () =>
+    like(() => {
+      const inherited = Object.create({ name: "TimeoutError", cause: 3 }) as object;
+      const options = [
+        { name: "AbortError" },
+        { name: "AbortError", cause: { a: 1 } },
+        { name: "OddError", cause: undefined },
+        { name: null },
+        inherited,
+        null,
+        5,
+      ];
+      return options.map((one) => {
+        const error = new DOMException("m", one as never);
+        const cause = Object.getOwnPropertyDescriptor(error, "cause") ?? null;
+        return [error.name, error.code, String(error), cause, "cause" in error];
+      });
+    }));
+
+  test("is called Error if the object has no name", async () => {
+    const { value } = await runGuest(() => {
+      const { name, code, cause } = new DOMException("m", { cause: 1 } as never);
+      return [name, code, cause];
+    });
+    expect(value).toEqual(["Error", 0, 1]);
+  });
+
+  test.for(["new DOMException(Symbol())", "new DOMException('m', { name: Symbol() })"])("%s throws", async (code) => {
+    expect(await runGuest(`() => ${code}`)).toMatchObject({ outcome: "thrown", value: { name: "TypeError" } });
+  });
 });
 
 describe("performance and self", () => {

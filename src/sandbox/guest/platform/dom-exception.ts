@@ -7,7 +7,6 @@ import {
   ObjectHasOwn,
   RangeErrorConstructor,
   ReflectDefineProperty,
-  StringConstructor,
   SymbolToStringTag,
   TypeErrorConstructor,
 } from "../primordials.ts";
@@ -83,10 +82,14 @@ const legacyCodes = makeLegacyCodes();
 export class DOMException extends ErrorConstructor {
   readonly code: number = 0;
 
-  constructor(message: unknown = "", name: unknown = "Error") {
-    super(StringConstructor(message));
-    const text = StringConstructor(name);
+  /** @param options the name, or an object with a name and a cause, as in Node */
+  constructor(message: unknown = "", options: unknown = "Error") {
+    super(`${message as string}`);
+    const isObject = typeof options === "object" && options !== null;
+    const { name = "Error" } = isObject ? (options as { readonly name?: unknown }) : { name: options };
+    const text = `${name as string}`;
     defineValue(this, "name", text, false);
+    if (isObject && "cause" in options) defineValue(this, "cause", options.cause, false);
     defineValue(this, "code", ObjectHasOwn(legacyCodes, text) ? legacyCodes[text] : 0, false);
   }
 }
