@@ -255,6 +255,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     new CallService({
       ...{
         database,
+        authenticator,
         glovebox,
         tools,
         metrics,

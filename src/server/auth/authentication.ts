@@ -1,10 +1,10 @@
 // Identifies the sender of a request by API key, token or console session, and finds the tenant that its path names.
 import type { WallClock } from "../database/database-clock.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
-import { type ApiKeyRecord, findKeyByHash, findKeyById, storeLastUses } from "../records/api-keys.ts";
+import { type ApiKeyRecord, findKeyByHash, findKeyById, isKeyId, storeLastUses } from "../records/api-keys.ts";
 import { type ConsoleSessionRecord, findSessionByHash } from "../records/console-sessions.ts";
 import { readJson } from "../records/json.ts";
-import { findTenant, type TenantRecord } from "../records/tenants.ts";
+import { findTenant, TENANT_PATTERN, type TenantRecord } from "../records/tenants.ts";
 import { hashOfKey, isApiKey } from "./api-key.ts";
 import { hashOfToken, readSessionCookie } from "./console-session.ts";
 import type { Principal } from "./principal.ts";
@@ -34,6 +34,12 @@ function toUser({ key_id, tenant_id, scopes, expires_at }: ConsoleSessionRecord)
   const granted = readJson(StoredScopesSchema, scopes, "list of scopes");
   return { keyId: key_id, tenantId: tenant_id, scopes: new Set(granted), rateLimit: null, expiresAt: expires_at };
 }
+
+/** Who may act for a tenant: a principal, or the caller of a call that another replica passes on. */
+type Sender = Pick<Principal, "tenantId">;
+
+/** Why a sender may not act for a tenant: the tenant does not exist any more, or the sender may not act, or not for this tenant. */
+export type AccessDenial = "no_tenant" | "key_revoked";
 
 class RowCache<Value> {
   readonly #rows = new Map<string, Cached<Value>>();
@@ -141,6 +147,35 @@ export class RequestAuthenticator implements AsyncDisposable {
   ): Promise<TenantRecord | undefined> {
     const found = await this.#tenantOf(id);
     return found?.state === "deleting" && !isDeletion ? undefined : found;
+  }
+
+  /**
+   * Returns the tenant that a request or a call of a sender is for, if the sender may act for it now. Each right to a tenant is decided here: for
+   * requests of clients, and for requests and calls that other replicas pass on.
+   * @param sender undefined for one that is not valid any more
+   */
+  async access(
+    sender: Sender | undefined,
+    tenantId: string,
+    options?: { readonly isDeletion?: boolean },
+  ): Promise<TenantRecord | AccessDenial> {
+    // A text that can be no id, such as one with a NUL, is not looked up: Postgres would reject it.
+    const mayAct = sender?.tenantId === null ? TENANT_PATTERN.test(tenantId) : sender?.tenantId === tenantId;
+    // Another tenant is not looked up, so that the time of the answer does not tell whether it exists.
+    if (sender !== undefined && !mayAct) return "key_revoked";
+    const tenant = await this.tenant(tenantId, options);
+    if (tenant === undefined) return "no_tenant";
+    return sender === undefined ? "key_revoked" : tenant;
+  }
+
+  /**
+   * Returns the caller of a call that another replica passes on, as it is now; undefined for a key that is revoked, expired or removed. A caller
+   * that is no key, such as a user, belongs to the tenant of its call: the other replica has verified its token or session.
+   */
+  async caller(callerId: string, tenantId: string): Promise<Sender | undefined> {
+    if (!isKeyId(callerId)) return { tenantId };
+    const key = await findKeyById(this.#db, callerId);
+    return key && this.#principalOf(key);
   }
 
   /** Forgets all rows. Called after each change. */

@@ -5,13 +5,13 @@ import { ToolError } from "../../host/index.ts";
 import type { IdTokenVerifier } from "../../host/mcp/server/id-token.ts";
 import type { ServerConfig } from "../config/server-options.ts";
 import type { WallClock } from "../database/database-clock.ts";
+import { TENANT_PATTERN } from "../records/tenants.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { hashOfToken } from "./console-session.ts";
 import { PLATFORM_SCOPES, SCOPES, type Scope } from "./scopes.ts";
 
 export type OidcConfig = NonNullable<ServerConfig["oidc"]>;
 
-const TENANT_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 const SUBJECT_PATTERN = /^[\x21-\x7e]{1,128}$/;
 export const SIGN_IN_PATH = "/console/sign-in";
 export const CALLBACK_PATH: string = `${SIGN_IN_PATH}/callback`;

@@ -2,10 +2,10 @@
 import * as z from "zod";
 import type { ServerConfig } from "../config/server-options.ts";
 import { RequestError } from "../http/problem.ts";
+import { TENANT_PATTERN } from "../records/tenants.ts";
 import type { Principal } from "./principal.ts";
 import { PLATFORM_SCOPES, SCOPES, type Scope } from "./scopes.ts";
 
-const TENANT_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 const MAX_SUBJECT = 128;
 
 export interface TokenVerifier {

@@ -13,6 +13,7 @@ import {
   unavailable,
 } from "../../host/index.ts";
 import type { Admission, ApprovalService } from "../approvals/approval-service.ts";
+import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { Metrics } from "../operation/metrics.ts";
 import type { CallerLimits } from "../quotas/caller-limits.ts";
@@ -41,6 +42,8 @@ import type { WorkQueue } from "./work-queue.ts";
 /** What running calls needs. */
 export interface CallServiceDependencies {
   readonly database: OpenDatabase;
+  /** Checks the callers of calls that other replicas pass on. */
+  readonly authenticator: Pick<RequestAuthenticator, "access" | "caller">;
   readonly glovebox: Glovebox;
   readonly tools: TenantTools;
   readonly metrics: Metrics;

@@ -1,9 +1,8 @@
 // Runs calls that other replicas pass on, because this one has their session: as those of its own clients, with the same checks, limits and records.
 import { ToolError } from "../../host/index.ts";
 import { ApprovalConflict } from "../approvals/approval-service.ts";
+import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
-import { findKeyById, isKeyId } from "../records/api-keys.ts";
-import { findTenant } from "../records/tenants.ts";
 import type { PeerCallMessage } from "../replicas/peers/messages.ts";
 import type { ReceivedCall } from "../replicas/peers/peer-server.ts";
 import { type CallRequest, IdempotencyConflict } from "./call-request.ts";
@@ -14,7 +13,8 @@ import { toResult } from "./peer-answers.ts";
 import type { StartingCalls } from "./starting-calls.ts";
 
 export interface ReceivedCallsDependencies {
-  readonly database: OpenDatabase;
+  readonly database: Pick<OpenDatabase, "clock">;
+  readonly authenticator: Pick<RequestAuthenticator, "access" | "caller">;
   readonly direct: Pick<DirectCalls, "runHere">;
   readonly starting: Pick<StartingCalls, "add">;
   /** Returns whether this replica runs further calls. */
@@ -39,13 +39,12 @@ export class ReceivedCalls {
   }
 
   async #run({ message, input, signal, answer }: ReceivedCall): Promise<void> {
-    const { database, direct, starting, acceptsCalls } = this.#dependencies;
+    const { database, authenticator, direct, starting, acceptsCalls } = this.#dependencies;
     const { tenantId, keyId } = message;
     if (!acceptsCalls()) return answer({ type: "declined", reason: "stopping" });
     using _starting = starting.add(message.callId);
-    const tenant = await findTenant(database.db, tenantId);
-    if (tenant === undefined || tenant.state === "deleting") return answer({ type: "declined", reason: "no_tenant" });
-    if (!(await this.#mayCall(keyId, tenantId))) return answer({ type: "declined", reason: "key_revoked" });
+    const tenant = await authenticator.access(await authenticator.caller(keyId, tenantId), tenantId);
+    if (typeof tenant === "string") return answer({ type: "declined", reason: tenant });
     const request = toRequest(message, input);
     const keys = { tenantId, keyId, now: database.clock.now() };
     const outcome = await direct.runHere({
@@ -59,13 +58,6 @@ export class ReceivedCalls {
     if ("waiting" in outcome) return answer({ type: "waiting", callId: outcome.waiting.id });
     const { message: result, texts } = toResult(outcome.ended, request);
     answer(result, texts);
-  }
-
-  /** Checks a caller as it is now. A caller that is no key, such as a user, was checked by the other replica. */
-  async #mayCall(keyId: string, tenantId: string): Promise<boolean> {
-    if (!isKeyId(keyId)) return true;
-    const key = await findKeyById(this.#dependencies.database.db, keyId);
-    return key !== undefined && key.revokedAt === null && (key.tenantId === null || key.tenantId === tenantId);
   }
 
   #reportThrown({ answer }: ReceivedCall, thrown: unknown): void {

@@ -13,7 +13,7 @@ import type { TenantRecord } from "../records/tenants.ts";
 import type { KeptBody } from "./body-bytes.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
 import { RequestError } from "./problem.ts";
-import { ErrorSchema, TENANT_PATTERN } from "./schemas.ts";
+import { ErrorSchema } from "./schemas.ts";
 
 type Method = "get" | "post" | "put" | "patch" | "delete";
 
@@ -124,6 +124,19 @@ export async function checkRate(
   });
 }
 
+/** Returns the tenant of a request's path. @throws {RequestError} NOT_FOUND, also if the tenant is another one than that of the sender */
+async function tenantOf(
+  name: RouteName,
+  authenticator: ServerDependencies["authenticator"],
+  principal: Principal,
+  tenantId: string,
+): Promise<TenantRecord> {
+  const isDeletion = name === "DELETE /v1/tenants/{tenant}";
+  const tenant = await authenticator.access(principal, tenantId, { isDeletion });
+  if (typeof tenant === "string") throw new RequestError("NOT_FOUND", "There is no such tenant");
+  return tenant;
+}
+
 /** Time in ms after which a body has come slowly. */
 const SLOW_BODY_MS = 500;
 
@@ -138,9 +151,7 @@ async function checkAgain(c: Context<AppEnv>, name: RouteName, { authenticator }
   c.set("principal", principal);
   const tenantId = c.req.param("tenant");
   if (tenantId === undefined) return;
-  const tenant = await authenticator.tenant(tenantId, { isDeletion: name === "DELETE /v1/tenants/{tenant}" });
-  if (tenant === undefined) throw new RequestError("NOT_FOUND", "There is no such tenant");
-  c.set("tenant", tenant);
+  c.set("tenant", await tenantOf(name, authenticator, principal, tenantId));
 }
 
 /** Checks key, tenant and scope of a request, and the form of its body. */
@@ -174,13 +185,7 @@ function createGuard(
       c.set("actor", { name: `key:${principal.keyId}`, ip, requestId: c.get("requestId") });
       const tenantId = c.req.param("tenant");
       if (tenantId !== undefined) {
-        // A text that can be no id, such as one with a NUL, is not looked up: Postgres would reject it.
-        const isOwn = principal.tenantId === null ? TENANT_PATTERN.test(tenantId) : principal.tenantId === tenantId;
-        // The answer for another tenant is the one for a tenant that does not exist, and neither is looked up.
-        const isDeletion = name === "DELETE /v1/tenants/{tenant}";
-        const tenant = isOwn ? await dependencies.authenticator.tenant(tenantId, { isDeletion }) : undefined;
-        if (tenant === undefined) throw new RequestError("NOT_FOUND", "There is no such tenant");
-        c.set("tenant", tenant);
+        c.set("tenant", await tenantOf(name, dependencies.authenticator, principal, tenantId));
       } else if (principal.tenantId !== null && scope !== "any") {
         throw new RequestError("FORBIDDEN", "This key belongs to a tenant. Use the paths of its tenant");
       }

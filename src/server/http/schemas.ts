@@ -6,9 +6,8 @@ import type { IdKind } from "../ids.ts";
 import { isKeyId, KeyCallLimitsSchema, KeyRateLimitSchema } from "../records/api-keys.ts";
 import { RollbackPolicySchema } from "../records/releases.ts";
 import { LimitsSchema, TenantPolicySchema } from "../records/tenant-policy.ts";
+import { TENANT_PATTERN } from "../records/tenants.ts";
 import { LineSchema, TextSchema } from "./text-schemas.ts";
-
-export const TENANT_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 
 export const TenantIdSchema = z.string().regex(TENANT_PATTERN, {
   error: "Expected 1 to 63 of a-z 0-9 . _ -, beginning and ending with a letter or a digit",

@@ -7,7 +7,7 @@ import type { McpEndpoint } from "./mcp-endpoints.ts";
 const PATHS = { mcp: "mcp", "code-mode": "code-mode/mcp" } as const;
 
 export interface ReceivedRequestsDependencies {
-  readonly authenticator: Pick<RequestAuthenticator, "authenticate" | "tenant">;
+  readonly authenticator: Pick<RequestAuthenticator, "authenticate" | "access">;
   readonly endpoints: { readonly [Name in keyof typeof PATHS]: Pick<McpEndpoint, "fetch"> };
   readonly onError: (error: unknown) => void;
 }
@@ -31,11 +31,9 @@ export class ReceivedRequests {
   async #serve({ message, body, signal, answer }: ReceivedRequest): Promise<void> {
     const { authenticator, endpoints } = this.#dependencies;
     const { tenantId, keyId, endpoint, method, headers } = message;
-    const tenant = await authenticator.tenant(tenantId);
-    if (tenant === undefined) return await answer({ type: "declined", reason: "no_tenant" });
     const principal = await authenticator.authenticate(headers.authorization ?? "");
-    const mayAct = principal?.tenantId === null || principal?.tenantId === tenantId;
-    if (principal?.keyId !== keyId || !mayAct) return await answer({ type: "declined", reason: "key_revoked" });
+    const tenant = await authenticator.access(principal?.keyId === keyId ? principal : undefined, tenantId);
+    if (typeof tenant === "string") return await answer({ type: "declined", reason: tenant });
     const url = `http://${headers.host ?? "localhost"}/v1/tenants/${encodeURIComponent(tenantId)}/${PATHS[endpoint]}`;
     const request = new Request(url, { method, headers, signal, ...(body === undefined ? {} : { body }) });
     const response = await endpoints[endpoint].fetch(request, { tenant, keyId });

@@ -5,6 +5,9 @@ import type { TenantsTable } from "../database/schema.ts";
 import { readJson } from "./json.ts";
 import { type ServerTenantPolicy, TenantPolicySchema } from "./tenant-policy.ts";
 
+/** Form of the ids of tenants. */
+export const TENANT_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
+
 export interface TenantRecord {
   readonly id: string;
   readonly name: string;

@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { appendAudit } from "../../records/audit.ts";
 import { checkPolicy } from "../../records/tenant-policy.ts";
-import { insertTenant, listTenants, type TenantRecord, updateTenant } from "../../records/tenants.ts";
+import { insertTenant, listTenants, TENANT_PATTERN, type TenantRecord, updateTenant } from "../../records/tenants.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { deleteTenant } from "../../tenants/delete-tenant.ts";
 import { exportTenant } from "../../transfer/export-tenant.ts";
@@ -13,7 +13,6 @@ import {
   NewTenantSchema,
   pageOf,
   pageQueryOf,
-  TENANT_PATTERN,
   TenantChangesSchema,
   TenantIdSchema,
   TenantSchema,
