@@ -18,6 +18,12 @@ afterAll(async () => {
   await under[Symbol.asyncDispose]();
 });
 
+interface Outcome {
+  readonly id: string;
+  readonly output?: { readonly list: readonly string[] };
+  readonly error?: { readonly message: string };
+}
+
 const ACTION = "globalThis.stolen=1";
 const TEMPLATES: readonly ((action: string) => string)[] = [
   (action) => `<script>${action}</script>`,
@@ -49,20 +55,28 @@ const PAYLOADS = TEMPLATES.flatMap((template) => [
   `${template(ACTION)}\u0000\u202e`,
   `\u001b[31m${template(ACTION)}\n\r${template(ACTION)}`,
 ]);
+/** One call has five payloads of five templates, in one of the ways: a page of each payload would take most of the test's time. */
+const CALLS = 20;
 
 test("none of a hundred payloads runs, wherever it is shown", async () => {
   expect(PAYLOADS).toHaveLength(100);
   const { api, key } = under;
   await api("POST", "/v1/tenants", { id: "acme", name: PAYLOADS[0] });
   const echo = `export const description = ${JSON.stringify(PAYLOADS[1])};
-    export const inputSchema = { type: "object", title: ${JSON.stringify(PAYLOADS[3])}, properties: { text: { type: "string", title: ${JSON.stringify(PAYLOADS[0])}, description: ${JSON.stringify(PAYLOADS[5])} }, fails: { type: "boolean" } }, additionalProperties: false };
-    export default ({ text, fails }) => { console.log(text); console.error({ [text]: text }); if (fails) throw Object.assign(new Error(text), { name: text }); return { [text]: text, list: [text] }; };`;
+    export const inputSchema = { type: "object", title: ${JSON.stringify(PAYLOADS[3])}, properties: { texts: { type: "array", items: { type: "string" }, title: ${JSON.stringify(PAYLOADS[0])}, description: ${JSON.stringify(PAYLOADS[5])} }, fails: { type: "boolean" } }, additionalProperties: false };
+    export default ({ texts, fails }) => {
+      for (const text of texts) { console.log(text); console.error({ [text]: text }); }
+      if (fails) throw Object.assign(new Error(texts.join(" ")), { name: texts.join(" ") });
+      return { ...Object.fromEntries(texts.map((text) => [text, text])), list: texts };
+    };`;
   expect((await api("POST", "/v1/tenants/acme/tools", { name: "echo", source: echo })).status).toBe(201);
   const ids: string[] = [];
-  for (const [index, text] of PAYLOADS.entries()) {
-    const { body } = await api<{ id: string }>("POST", "/v1/tenants/acme/tools/echo/calls", {
-      input: { text, fails: index % 2 === 1 },
-    });
+  for (let index = 0; index < CALLS; index += 1) {
+    const texts = PAYLOADS.filter((_, at) => at % CALLS === index);
+    const fails = index % 2 === 1;
+    const { body } = await api<Outcome>("POST", "/v1/tenants/acme/tools/echo/calls", { input: { texts, fails } });
+    if (fails) for (const text of texts) expect(body.error?.message).toContain(text);
+    else expect(body.output?.list).toEqual(texts);
     ids.push(body.id);
   }
   const store =
@@ -77,7 +91,7 @@ test("none of a hundred payloads runs, wherever it is shown", async () => {
     name: "s",
     tool: "echo",
     cron: "0 0 1 1 *",
-    input: { text: PAYLOADS[0] },
+    input: { texts: [PAYLOADS[0]] },
   });
   // A session whose browser has such a name.
   await fetch(`${under.server.url}/v1/console/sessions`, {
