@@ -149,6 +149,17 @@ export class TenantClient {
     return await this.#client.request("GET", `${this.#path}/keys/${segment(id)}`);
   }
 
+  /**
+   * Changes the limits of an API key: each member replaces the one before as a whole, null removes it, and what is left out stays.
+   * @throws {ApiError} CONFLICT for a key that was revoked or has expired; FORBIDDEN for limits that are higher than those of the key that sends the change
+   */
+  async updateKey(
+    id: string,
+    changes: Partial<Pick<ApiKey, "rateLimit" | "limits" | "quotas" | "maxAsyncCalls">>,
+  ): Promise<ApiKey> {
+    return await this.#client.request("PATCH", `${this.#path}/keys/${segment(id)}`, { body: changes, isSafe: true });
+  }
+
   /** Revokes an API key. Requests with it are denied. */
   async revokeKey(id: string): Promise<void> {
     await this.#client.request("DELETE", `${this.#path}/keys/${segment(id)}`);

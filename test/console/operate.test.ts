@@ -90,6 +90,12 @@ test("does what the API can: webhooks, triggers, schedules, keys and usage", asy
   await page.getByText("30 per minute, 5 at once").waitFor();
   const [key] = (await listOf("keys")) as { expiresAt: number; createdAt: number }[];
   expect(Math.round(((key?.expiresAt ?? 0) - (key?.createdAt ?? 0)) / 60_000)).toBe(15);
+  await page.getByRole("row", { name: "short" }).getByRole("button", { name: "Limits" }).click();
+  await page.getByLabel("Requests at most").fill("");
+  await page.getByLabel("Calls per month").fill("7");
+  await press(page, "Save");
+  await page.getByText("calls per month: 7").waitFor();
+  expect((await listOf("keys"))[0]).toMatchObject({ rateLimit: null, limits: null, quotas: { calls: { month: 7 } } });
 
   await suite.under.api("POST", `${OPS}/tools/echo/calls`, { input: { n: 1 } });
   await page.getByRole("link", { name: "Usage" }).click();

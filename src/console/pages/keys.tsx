@@ -69,19 +69,33 @@ export function Keys({ tenantId }: OwnerProps): JSX.Element {
           name: "Actions",
           cell: (key) =>
             can("keys:write") && stateOf(key) === "active" ? (
-              <ConfirmButton
-                label="Revoke"
-                title={`Revoke the key ${key.name}?`}
-                action="Revoke the key"
-                onConfirm={async () => {
-                  await request("DELETE", `${path}/${key.id}`);
-                  reload();
-                }}
-              >
-                {key.id === me.value?.keyId
-                  ? "This is your own key: your session ends too."
-                  : "Requests with it fail from now on, and its sessions end."}
-              </ConfirmButton>
+              <>
+                <DialogButton label="Limits" kind="plain" title={`Limits of the key ${key.name}`}>
+                  {(close) => (
+                    <LimitsForm
+                      of={key}
+                      path={path}
+                      onDone={() => {
+                        close();
+                        reload();
+                      }}
+                    />
+                  )}
+                </DialogButton>
+                <ConfirmButton
+                  label="Revoke"
+                  title={`Revoke the key ${key.name}?`}
+                  action="Revoke the key"
+                  onConfirm={async () => {
+                    await request("DELETE", `${path}/${key.id}`);
+                    reload();
+                  }}
+                >
+                  {key.id === me.value?.keyId
+                    ? "This is your own key: your session ends too."
+                    : "Requests with it fail from now on, and its sessions end."}
+                </ConfirmButton>
+              </>
             ) : null,
         },
       ]}
@@ -91,6 +105,98 @@ export function Keys({ tenantId }: OwnerProps): JSX.Element {
         </Empty>
       }
     />
+  );
+}
+
+/** The limits of a key that a form has, as they are typed. Empty: none. */
+const NO_LIMITS = { calls: "", per: "second", burst: "", monthly: "", concurrent: "" };
+type TypedLimits = typeof NO_LIMITS;
+type KeyLimits = Pick<ApiKey, "rateLimit" | "limits" | "quotas">;
+
+const typed = (value: number | undefined): string => (value === undefined ? "" : String(value));
+const toTyped = ({ rateLimit, limits, quotas }: KeyLimits): TypedLimits => ({
+  ...{ calls: typed(rateLimit?.calls), per: rateLimit?.per ?? "second", burst: typed(rateLimit?.burst) },
+  ...{ monthly: typed(quotas?.calls?.month), concurrent: typed(limits?.maxConcurrentCalls) },
+});
+
+/** Returns the limits for a request. Those that the form does not have stay. */
+function toLimits({ calls, per, burst, monthly, concurrent }: TypedLimits, before: KeyLimits | undefined): object {
+  const read = (text: string): number | undefined => (text.trim() === "" ? undefined : Number(text));
+  const orNull = (value: object): object | null =>
+    Object.values(value).some((member) => member !== undefined) ? value : null;
+  const month = read(monthly);
+  return {
+    rateLimit: read(calls) === undefined ? null : { calls: read(calls), per, burst: read(burst) },
+    limits: orNull({ ...before?.limits, maxConcurrentCalls: read(concurrent) }),
+    quotas: orNull({ ...before?.quotas, calls: orNull({ ...before?.quotas?.calls, month }) ?? undefined }),
+  };
+}
+
+function LimitFields({
+  value,
+  onInput,
+}: {
+  readonly value: TypedLimits;
+  readonly onInput: (value: TypedLimits) => void;
+}): JSX.Element {
+  const set =
+    (name: keyof TypedLimits) =>
+    (text: string): void =>
+      onInput({ ...value, [name]: text });
+  return (
+    <>
+      <div class="row">
+        <TextField
+          label="Requests at most"
+          value={value.calls}
+          onInput={set("calls")}
+          hint="Empty: no limit of the key"
+        />
+        <SelectField
+          label="Per"
+          value={value.per}
+          onInput={set("per")}
+          options={[
+            ["second", "second"],
+            ["minute", "minute"],
+          ]}
+        />
+        <TextField label="At once" value={value.burst} onInput={set("burst")} hint="Empty: as many" />
+      </div>
+      <div class="row">
+        <TextField label="Calls per month" value={value.monthly} onInput={set("monthly")} hint="Empty: as the tenant" />
+        <TextField
+          label="Calls at the same time"
+          value={value.concurrent}
+          onInput={set("concurrent")}
+          hint="Empty: as the tenant"
+        />
+      </div>
+    </>
+  );
+}
+
+function LimitsForm({
+  of,
+  path,
+  onDone,
+}: {
+  readonly of: ApiKey;
+  readonly path: string;
+  readonly onDone: () => void;
+}): JSX.Element {
+  const [limits, setLimits] = useState(toTyped(of));
+  const save = async (): Promise<void> => {
+    await request("PATCH", `${path}/${of.id}`, { body: toLimits(limits, of) });
+    onDone();
+  };
+  return (
+    <form class="stack" onSubmit={(event) => event.preventDefault()}>
+      <LimitFields value={limits} onInput={setLimits} />
+      <Button kind="primary" type="submit" onClick={save}>
+        Save
+      </Button>
+    </form>
   );
 }
 
@@ -108,21 +214,12 @@ function KeyForm({
   const [scopes, setScopes] = useState<readonly string[]>(available);
   const [lifetime, setLifetime] = useState("90");
   const [unit, setUnit] = useState("expiresInDays");
-  const [calls, setCalls] = useState("");
-  const [per, setPer] = useState("second");
-  const [burst, setBurst] = useState("");
-  const [monthly, setMonthly] = useState("");
-  const [concurrent, setConcurrent] = useState("");
+  const [limits, setLimits] = useState(NO_LIMITS);
   const [created, setCreated] = useState<CreatedApiKey>();
   const create = async (): Promise<void> => {
     const expires = lifetime.trim() === "" ? {} : { [unit]: Number(lifetime) };
-    const most = burst.trim() === "" ? {} : { burst: Number(burst) };
-    const limit = calls.trim() === "" ? {} : { rateLimit: { calls: Number(calls), per, ...most } };
-    const ofCalls = {
-      ...(monthly.trim() === "" ? {} : { quotas: { calls: { month: Number(monthly) } } }),
-      ...(concurrent.trim() === "" ? {} : { limits: { maxConcurrentCalls: Number(concurrent) } }),
-    };
-    const body = { name, scopes, ...expires, ...limit, ...ofCalls };
+    const given = Object.entries(toLimits(limits, undefined)).filter(([, value]) => value !== null);
+    const body = { name, scopes, ...expires, ...Object.fromEntries(given) };
     setCreated(await request<CreatedApiKey>("POST", path, { body }));
     onDone();
   };
@@ -149,28 +246,7 @@ function KeyForm({
           ]}
         />
       </div>
-      <div class="row">
-        <TextField label="Requests at most" value={calls} onInput={setCalls} hint="Empty: no limit of the key" />
-        <SelectField
-          label="Per"
-          value={per}
-          onInput={setPer}
-          options={[
-            ["second", "second"],
-            ["minute", "minute"],
-          ]}
-        />
-        <TextField label="At once" value={burst} onInput={setBurst} hint="Empty: as many" />
-      </div>
-      <div class="row">
-        <TextField label="Calls per month" value={monthly} onInput={setMonthly} hint="Empty: as the tenant" />
-        <TextField
-          label="Calls at the same time"
-          value={concurrent}
-          onInput={setConcurrent}
-          hint="Empty: as the tenant"
-        />
-      </div>
+      <LimitFields value={limits} onInput={setLimits} />
       <fieldset>
         <legend>Scopes</legend>
         <div class="scopes">

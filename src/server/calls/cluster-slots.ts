@@ -220,6 +220,16 @@ export class ClusterSlots implements AsyncDisposable {
       if (waiter.tenantId === tenantId) waiter.settle(cancelled(reason));
   }
 
+  /** Applies the limit of a key as it is now to the calls of the key that wait here. */
+  async applyKeyLimit(keyId: string): Promise<void> {
+    const slots = this.#owners.get(nameOf({ kind: "key", id: keyId }));
+    if (slots === undefined || slots.waiting.size === 0) return;
+    const limit = (await this.#dependencies.limitsOf?.(keyId))?.limits?.maxConcurrentCalls;
+    if (limit === undefined) for (const waiter of slots.waiting) waiter.settle(this.#use(slots));
+    else if (slots.limit !== limit) this.#changeLimit(slots, limit);
+    this.#take(slots);
+  }
+
   /** Lets no further call run: those that wait are cancelled, and other replicas get the slots that no call uses. */
   stop(): void {
     this.#isClosed = true;
@@ -266,6 +276,11 @@ export class ClusterSlots implements AsyncDisposable {
   #changeLimit(slots: OwnerSlots, limit: number): void {
     const isLower = limit < slots.limit;
     slots.limit = limit;
+    // This process has all of them. Calls that run go on.
+    if (!this.#isShared) {
+      slots.held = limit;
+      return;
+    }
     if (!isLower) return;
     slots.isOver = true;
     this.#giveBack(slots);
@@ -336,7 +351,11 @@ export class ClusterSlots implements AsyncDisposable {
     if (this.#isClosed) return;
     this.#retry ??= setTimeout(() => {
       this.#retry = undefined;
-      for (const slots of this.#owners.values()) this.#take(slots);
+      for (const slots of this.#owners.values()) {
+        // The limit of a tenant comes with its next call; a key may have none.
+        if (slots.owner.kind === "key") void this.#background.run(() => this.applyKeyLimit(slots.owner.id));
+        this.#take(slots);
+      }
     }, RETRY_MS);
   }
 

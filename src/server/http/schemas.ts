@@ -116,6 +116,19 @@ export const NewKeySchema = z
   })
   .openapi("NewApiKey");
 
+const CallLimitsShape = KeyCallLimitsSchema.shape;
+export const KeyChangesSchema = z
+  .strictObject({
+    rateLimit: KeyRateLimitSchema.nullable().optional(),
+    limits: CallLimitsShape.limits.unwrap().nullable().optional(),
+    quotas: CallLimitsShape.quotas.unwrap().nullable().optional(),
+    maxAsyncCalls: CallLimitsShape.maxAsyncCalls.unwrap().nullable().optional(),
+  })
+  .refine((changes) => Object.values(changes).some((value) => value !== undefined), {
+    error: "Expected at least one of rateLimit, limits, quotas and maxAsyncCalls",
+  })
+  .openapi("ApiKeyChanges");
+
 const RequestsSchema = z.strictObject({ added: z.array(z.string()), removed: z.array(z.string()) });
 const WeightsSchema = z.array(z.strictObject({ version: z.int(), weight: z.number() }));
 export const VersionSummarySchema = z

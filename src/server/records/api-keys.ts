@@ -35,7 +35,7 @@ export interface ApiKeyRecord {
   readonly scopes: readonly Scope[];
   /** Limit of the requests with this key; null for none. */
   readonly rateLimit: KeyRateLimit | null;
-  /** Limits of the calls that the key makes. A key keeps those that it was created with. */
+  /** Limits of the calls that the key makes. */
   readonly callLimits: KeyCallLimits;
   readonly createdAt: number;
   readonly expiresAt: number | null;
@@ -55,6 +55,11 @@ const toApiKey = (row: ApiKeysTable): ApiKeyRecord => ({
   rateLimit: row.rate_limit === null ? null : readJson(KeyRateLimitSchema, row.rate_limit, "rate limit of a key"),
   callLimits: row.limits === null ? {} : readJson(KeyCallLimitsSchema, row.limits, "limits of a key"),
   ...{ createdAt: row.created_at, expiresAt: row.expires_at, lastUsedAt: row.last_used_at, revokedAt: row.revoked_at },
+});
+
+const limitColumns = ({ rateLimit, callLimits }: Pick<ApiKeyRecord, "rateLimit" | "callLimits">) => ({
+  rate_limit: rateLimit === null ? null : JSON.stringify(rateLimit),
+  limits: Object.keys(callLimits).length === 0 ? null : JSON.stringify(callLimits),
 });
 
 /** Returns the key with this hash, revoked and expired ones included. */
@@ -88,8 +93,7 @@ export async function insertKey(
   const row: ApiKeysTable = {
     ...{ id: key.id, tenant_id: key.tenantId, name: key.name, hash: key.hash, prefix: key.prefix },
     ...{ scopes: JSON.stringify(key.scopes), created_at: Date.now(), expires_at: key.expiresAt },
-    rate_limit: key.rateLimit === null ? null : JSON.stringify(key.rateLimit),
-    limits: Object.keys(callLimits).length === 0 ? null : JSON.stringify(callLimits),
+    ...limitColumns({ rateLimit: key.rateLimit, callLimits }),
     ...{ last_used_at: null, revoked_at: null },
   };
   await db.insertInto("api_keys").values(row).execute();
@@ -138,6 +142,15 @@ export async function makeRoomForKey(
     .where(({ eb, or }) => or([eb("revoked_at", "is not", null), eb("expires_at", "<=", now)]))
     .execute();
   return (await count()) < limit;
+}
+
+/** Replaces the limits of a key. */
+export async function updateKeyLimits(
+  db: Db,
+  id: string,
+  limits: Pick<ApiKeyRecord, "rateLimit" | "callLimits">,
+): Promise<void> {
+  await db.updateTable("api_keys").set(limitColumns(limits)).where("id", "=", id).execute();
 }
 
 /** Revokes a key. Returns false if the owner has no such key, or it is revoked already. */

@@ -3,6 +3,7 @@ import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { createApiKey } from "../../auth/api-key.ts";
 import { PLATFORM_SCOPES, type Scope } from "../../auth/scopes.ts";
+import type { Db } from "../../database/open-database.ts";
 import { createId } from "../../ids.ts";
 import { quotaStatuses, rateStatus } from "../../quotas/quota-status.ts";
 import {
@@ -11,11 +12,10 @@ import {
   insertKey,
   isKeyId,
   isKeyRevoked,
-  type KeyCallLimits,
-  type KeyRateLimit,
   listKeys,
   makeRoomForKey,
   revokeKey,
+  updateKeyLimits,
 } from "../../records/api-keys.ts";
 import { appendAudit } from "../../records/audit.ts";
 import { countQueued } from "../../records/call-claims.ts";
@@ -27,12 +27,14 @@ import {
   CreatedKeySchema,
   IdSchema,
   idPageQuery,
+  KeyChangesSchema,
   KeySchema,
   KeyWithUseSchema,
   NewKeySchema,
   OkSchema,
   pageOf,
 } from "../schemas.ts";
+import { changedLimits, newLimits } from "./key-limits.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 /** Most keys of a tenant, and of the platform. */
@@ -43,6 +45,8 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const KEPT =
   "Keys that it has created stay valid: the audit log lists them as `key.created`, with this key as the actor.";
+const CHANGES =
+  "Each member replaces the one before as a whole, null removes it, and what is left out stays. They apply to requests and calls that begin afterwards, at every replica within a second. A key can raise limits only up to its own. Keys that the changed key has created keep theirs.";
 const KeyPageSchema = idPageQuery("key");
 const KeyParamsSchema = z.strictObject({ key: IdSchema });
 const TenantKeyParamsSchema = TenantParamsSchema.extend({ key: IdSchema });
@@ -80,57 +84,10 @@ function expiryOf(
   throw new RequestError("FORBIDDEN", message, { details: { expiresAt: own } });
 }
 
-const perMinute = ({ calls, per }: KeyRateLimit): number => (per === "second" ? calls * 60 : calls);
-const burstOf = ({ calls, burst = calls }: KeyRateLimit): number => burst;
-
-/** Returns the rate limit of a new key: that of its creator, or a lower one. @throws {RequestError} FORBIDDEN for a higher one */
-function rateLimitOf(given: KeyRateLimit | undefined, own: KeyRateLimit | null): KeyRateLimit | null {
-  if (given === undefined || own === null) return given ?? own;
-  if (perMinute(given) <= perMinute(own) && burstOf(given) <= burstOf(own)) return given;
-  const message = `rateLimit: Expected at most that of this key: ${own.calls} requests per ${own.per}, and ${burstOf(own)} at once (burst)`;
-  throw new RequestError("FORBIDDEN", message, { details: { rateLimit: own } });
-}
-
-/** The members of a key's limits as the API has them, each with its path. */
-const LIMIT_PATHS: readonly (readonly string[])[] = [
-  ["limits", "maxConcurrentCalls"],
-  ["limits", "maxQueuedCalls"],
-  ["maxAsyncCalls"],
-  ...["calls", "cpuMs", "egressBytes"].flatMap((resource) =>
-    ["minute", "hour", "day", "month"].map((period) => ["quotas", resource, period]),
-  ),
-];
-const readPath = (value: unknown, path: readonly string[]): number | undefined =>
-  path.reduce<unknown>((at, name) => (at as { readonly [name: string]: unknown } | undefined)?.[name], value) as
-    | number
-    | undefined;
-
-/**
- * Returns the limits of the calls of a new key: those of its creator, or lower ones. What the creator has and the request leaves out, the key has
- * too.
- * @throws {RequestError} FORBIDDEN for a higher one
- */
-function callLimitsOf(given: KeyCallLimits, own: KeyCallLimits): KeyCallLimits {
-  for (const path of LIMIT_PATHS) {
-    const [asked, most] = [readPath(given, path), readPath(own, path)];
-    if (asked === undefined || most === undefined || asked <= most) continue;
-    const name = path.join(".");
-    throw new RequestError("FORBIDDEN", `${name}: Expected at most that of this key, ${most}`, {
-      details: { limit: name, allowed: most },
-    });
-  }
-  return mergeLimits(own, given) as KeyCallLimits;
-}
-
-function mergeLimits(own: object, given: object): object {
-  const merged: { [name: string]: unknown } = { ...own };
-  for (const [name, value] of Object.entries(given)) {
-    if (value === undefined) continue;
-    const before = merged[name];
-    merged[name] =
-      typeof value === "object" && typeof before === "object" ? mergeLimits(before as object, value) : value;
-  }
-  return merged;
+/** @throws {RequestError} UNAUTHENTICATED if the key was revoked since the request began */
+async function checkSender(transaction: Db, keyId: string): Promise<void> {
+  if (isKeyId(keyId) && (await isKeyRevoked(transaction, keyId)))
+    throw new RequestError("UNAUTHENTICATED", "The key that sends the request was revoked");
 }
 
 /** Returns a key as the API shows it. */
@@ -156,16 +113,17 @@ export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
   ): Promise<ReturnType<typeof showKey> & { readonly key: string }> => {
     const own = c.get("principal");
     checkScopes(scopes, own.scopes, tenantId);
-    const rateLimit = rateLimitOf(limit, own.rateLimit);
     // Of the key itself: a session or token that ends earlier does not shorten what a person creates with it.
     const creator = await findKeyById(database.db, own.keyId);
-    const callLimits = callLimitsOf({ limits, quotas, maxAsyncCalls }, creator?.callLimits ?? {});
+    const { rateLimit, callLimits } = newLimits(
+      { rateLimit: limit, callLimits: { limits, quotas, maxAsyncCalls } },
+      { rateLimit: own.rateLimit, callLimits: creator?.callLimits ?? {} },
+    );
     const expiresAt = expiryOf(lifetime, { own: creator?.expiresAt ?? null, now: database.clock.now() });
     const { key, hash, prefix } = createApiKey();
     const stored = await changeExclusively(database, async (transaction) => {
       // A key that was revoked since the request began creates no other one, whose limits would be those of no creator.
-      if (isKeyId(own.keyId) && (await isKeyRevoked(transaction, own.keyId)))
-        throw new RequestError("UNAUTHENTICATED", "The key that sends the request was revoked");
+      await checkSender(transaction, own.keyId);
       if (!(await makeRoomForKey(transaction, tenantId, { limit: MAX_KEYS, now: database.clock.now() })))
         throw new RequestError(
           "INVALID",
@@ -218,6 +176,41 @@ export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
       },
     };
   };
+  const change = async (
+    c: Context<AppEnv>,
+    tenantId: string | null,
+    id: string,
+    changes: z.infer<typeof KeyChangesSchema>,
+  ): Promise<ReturnType<typeof showKey>> => {
+    const { keyId, rateLimit } = c.get("principal");
+    const changed = await changeExclusively(database, async (transaction) => {
+      await checkSender(transaction, keyId);
+      const key = await findKeyById(transaction, id);
+      if (key === undefined || key.tenantId !== tenantId) throw notFound("key", id);
+      // One that counts no more would only seem to be limited, or to be usable again.
+      if (key.revokedAt !== null)
+        throw new RequestError("CONFLICT", "The key was revoked, so its limits cannot change");
+      if (key.expiresAt !== null && key.expiresAt <= database.clock.now())
+        throw new RequestError("CONFLICT", "The key has expired, so its limits cannot change");
+      // Read again: the limits of the sender can have changed since the request began.
+      const sender = await findKeyById(transaction, keyId);
+      const own = {
+        rateLimit: sender === undefined ? rateLimit : sender.rateLimit,
+        callLimits: sender?.callLimits ?? {},
+      };
+      const limits = changedLimits(key, changes, own);
+      await updateKeyLimits(transaction, id, limits);
+      await appendAudit(transaction, {
+        ...{ actor: c.get("actor"), tenantId, action: "key.changed", target: id },
+        details: { rateLimit: limits.rateLimit, ...limits.callLimits },
+      });
+      return { ...key, ...limits };
+    });
+    authenticator.clear();
+    dependencies.callerLimits.forget(id);
+    await dependencies.slots.applyKeyLimit(id);
+    return showKey(changed);
+  };
   const revoke = async (c: Context<AppEnv>, tenantId: string | null, id: string): Promise<void> => {
     const isRevoked = await changeExclusively(database, async (transaction) => {
       const revoked = await revokeKey(transaction, id, tenantId);
@@ -235,6 +228,10 @@ export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
     if (!isRevoked) throw new RequestError("NOT_FOUND", "There is no such key");
   };
 
+  const changedResponses = {
+    200: json(KeySchema, "The key"),
+    409: { description: "The key was revoked or has expired" },
+  };
   const created = { 201: json(CreatedKeySchema, "The key, which is shown only now") };
   addRoute(
     app,
@@ -268,6 +265,19 @@ export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
       responses: { 200: json(KeyWithUseSchema, "The key") },
     },
     async (c, input) => c.json((await find(null, input.params.key)) as never, 200),
+  );
+  addRoute(
+    app,
+    dependencies,
+    "PATCH /v1/keys/{key}",
+    {
+      summary: "Changes the limits of a key of the platform",
+      description: CHANGES,
+      params: KeyParamsSchema,
+      body: KeyChangesSchema,
+      responses: changedResponses,
+    },
+    async (c, input) => c.json(await change(c, null, input.params.key, input.body), 200),
   );
   addRoute(
     app,
@@ -318,6 +328,19 @@ export function addKeyRoutes(app: App, dependencies: ServerDependencies): void {
       responses: { 200: json(KeyWithUseSchema, "The key") },
     },
     async (c, input) => c.json((await find(c.get("tenant").id, input.params.key)) as never, 200),
+  );
+  addRoute(
+    app,
+    dependencies,
+    "PATCH /v1/tenants/{tenant}/keys/{key}",
+    {
+      summary: "Changes the limits of a key of a tenant",
+      description: CHANGES,
+      params: TenantKeyParamsSchema,
+      body: KeyChangesSchema,
+      responses: changedResponses,
+    },
+    async (c, input) => c.json(await change(c, c.get("tenant").id, input.params.key, input.body), 200),
   );
   addRoute(
     app,
