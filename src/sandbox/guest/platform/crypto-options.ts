@@ -1,4 +1,4 @@
-// Options of key derivation, shared by crypto-native.ts and the lazily loaded crypto-derive.ts.
+// Options of key derivation, shared by crypto-native.ts, node-argon2.ts and the lazily loaded crypto-derive.ts.
 
 export interface Pbkdf2Options {
   readonly password: Uint8Array;
@@ -15,4 +15,17 @@ export interface ScryptOptions {
   readonly N: number;
   readonly r: number;
   readonly p: number;
+}
+
+export interface Argon2Options {
+  readonly algorithm: "argon2d" | "argon2i" | "argon2id";
+  readonly message: Uint8Array;
+  readonly nonce: Uint8Array;
+  readonly secret: Uint8Array;
+  readonly associatedData: Uint8Array;
+  readonly parallelism: number;
+  readonly tagLength: number;
+  /** KiB */
+  readonly memory: number;
+  readonly passes: number;
 }

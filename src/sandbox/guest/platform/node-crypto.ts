@@ -3,6 +3,7 @@
 
 import { adoptable, callable } from "./callable-classes.ts";
 import { nameClasses } from "./class-names.ts";
+import { callWorker } from "./crypto-call.ts";
 import {
   pbkdf2 as derivePbkdf2,
   pbkdf2Sync as derivePbkdf2Sync,
@@ -23,12 +24,15 @@ import {
   randomUUID,
   webcrypto,
 } from "./crypto-native.ts";
+import { argon2, argon2Sync } from "./node-argon2.ts";
 import { X509Certificate } from "./node-certificate.ts";
 import { cryptoConstants } from "./node-crypto-constants.ts";
 import { type Callback, type Data, encode, maybeLater } from "./node-crypto-data.ts";
 import {
   checkFunction,
+  checkInteger,
   checkNumber,
+  checkObject,
   checkRange,
   checkString,
   constructible,
@@ -40,8 +44,10 @@ import {
   createDiffieHellman,
   createECDH,
   DiffieHellmanGroup,
+  decapsulate,
   diffieHellman,
   ECDH,
+  encapsulate,
   getCurves,
   getDiffieHellman,
 } from "./node-key-agreement.ts";
@@ -56,6 +62,7 @@ import {
   KeyObject,
   keyBytes,
 } from "./node-keys.ts";
+import { checkPrime, checkPrimeSync, generatePrime, generatePrimeSync } from "./node-primes.ts";
 import {
   createSign,
   createVerify,
@@ -201,6 +208,7 @@ const createCipheriv = (...args: CipherArguments): Cipher => new Cipher(...encry
 const createDecipheriv = (...args: CipherArguments): Cipher => new DecipherState(...decryption(...args));
 
 const MAX_RANDOM_BYTES = 2 ** 31 - 1;
+const MIN_INT32 = -(2 ** 31);
 
 function randomBytes(size: number, callback?: unknown): unknown {
   checkRange(size, "size", 0, MAX_RANDOM_BYTES);
@@ -238,6 +246,30 @@ function randomInt(...args: readonly unknown[]): unknown {
   if (!Number.isSafeInteger(min) || !Number.isSafeInteger(max)) throw invalidArgument("max", "a safe integer", args[0]);
   if (!(max > min)) throw outOfRange("max", `greater than the value of "min" (${min})`, max);
   return maybeLater(callback, () => randomNumber(min, max));
+}
+
+/** Returns a UUID that starts with the time in milliseconds (RFC 9562). */
+function randomUUIDv7(options: unknown = {}): string {
+  checkObject(options, "options");
+  const { disableEntropyCache = false } = options as { readonly disableEntropyCache?: unknown };
+  if (typeof disableEntropyCache !== "boolean") {
+    throw invalidArgument("options.disableEntropyCache", "of type boolean", disableEntropyCache);
+  }
+  const time = Date.now().toString(16).padStart(12, "0");
+  const random = randomUUID();
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(15)}`;
+}
+
+function getCipherInfo(nameOrNid: unknown, options: unknown = {}): unknown {
+  if (typeof nameOrNid !== "string" && typeof nameOrNid !== "number") {
+    throw invalidArgument("nameOrNid", "one of type string or number", nameOrNid);
+  }
+  checkObject(options, "options");
+  const { keyLength, ivLength } = options as { readonly keyLength?: unknown; readonly ivLength?: unknown };
+  if (keyLength !== undefined) checkInteger(keyLength, "options.keyLength", MIN_INT32, MAX_RANDOM_BYTES);
+  if (ivLength !== undefined) checkInteger(ivLength, "options.ivLength", MIN_INT32, MAX_RANDOM_BYTES);
+  const info = callWorker("cipherInfo", [nameOrNid, keyLength ?? null, ivLength ?? null], []);
+  return info === null ? undefined : Object.assign(Object.create(null), info);
 }
 
 function timingSafeEqual(a: Data, b: Data): boolean {
@@ -324,6 +356,10 @@ const crypto = {
   Sign,
   Verify,
   X509Certificate,
+  argon2,
+  argon2Sync,
+  checkPrime,
+  checkPrimeSync,
   constants: cryptoConstants,
   createCipheriv: constructible("createCipheriv", createCipheriv),
   createDecipheriv: constructible("createDecipheriv", createDecipheriv),
@@ -337,11 +373,16 @@ const crypto = {
   createSecretKey: constructible("createSecretKey", createSecretKey),
   createSign: constructible("createSign", createSign),
   createVerify: constructible("createVerify", createVerify),
+  decapsulate,
   diffieHellman,
+  encapsulate,
   generateKey,
   generateKeyPair,
   generateKeyPairSync,
   generateKeySync,
+  generatePrime,
+  generatePrimeSync,
+  getCipherInfo,
   getCiphers,
   getCurves,
   getDiffieHellman,
@@ -369,8 +410,10 @@ const crypto = {
   randomFillSync,
   randomInt,
   randomUUID: (): string => randomUUID(),
+  randomUUIDv7,
   scrypt,
   scryptSync,
+  secureHeapUsed: () => ({ total: 0, used: 0, utilization: Number.NaN, min: 2 }),
   sign,
   subtle: webcrypto.subtle,
   timingSafeEqual,
@@ -384,7 +427,7 @@ addUnsupported(
   crypto,
   "crypto",
   "use WebCrypto (crypto.subtle) if it has the algorithm",
-  "Certificate DiffieHellman argon2 argon2Sync checkPrime checkPrimeSync createMac decapsulate encapsulate generatePrime generatePrimeSync getCipherInfo getMacs parsePKCS12 randomUUIDv7 rng secureHeapUsed setEngine setFips",
+  "Certificate DiffieHellman createMac getMacs parsePKCS12 rng setEngine setFips",
 );
 
 export const builtins = { crypto };

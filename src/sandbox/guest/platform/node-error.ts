@@ -78,6 +78,19 @@ export function checkRange(value: unknown, name: string, min: number, max: numbe
   if (!(value >= min && value <= max)) throw outOfRange(name, `>= ${min} && <= ${max}`, value);
 }
 
+/** @throws {TypeError | RangeError} ERR_INVALID_ARG_TYPE, ERR_OUT_OF_RANGE */
+export function checkInteger(value: unknown, name: string, min: number, max: number): asserts value is number {
+  checkNumber(value, name);
+  if (!Number.isInteger(value)) throw outOfRange(name, "an integer", value);
+  checkRange(value, name, min, max);
+}
+
+export function checkObject(value: unknown, name: string): asserts value is object {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw invalidArgument(name, "of type object", value);
+  }
+}
+
 /** Creates an ERR_UNKNOWN_ENCODING. */
 export const unknownEncoding = (encoding: unknown): Error =>
   nodeError(TypeError, "ERR_UNKNOWN_ENCODING", `Unknown encoding: ${String(encoding)}`);

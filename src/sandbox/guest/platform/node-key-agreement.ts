@@ -3,9 +3,9 @@
 import { callWorker, callWorkerForBytes } from "./crypto-call.ts";
 import { Handles } from "./crypto-handles.ts";
 import { Buffer } from "./node-buffer.ts";
-import { type Data, dataBytes, encode } from "./node-crypto-data.ts";
-import { checkString, invalidArgument, nodeError, unsupported } from "./node-error.ts";
-import { KeyObject, keyHandle } from "./node-keys.ts";
+import { type Callback, type Data, dataBytes, encode } from "./node-crypto-data.ts";
+import { checkFunction, checkString, invalidArgument, nodeError, unsupported } from "./node-error.ts";
+import { KeyObject, keyHandle, toPrivateKey, toPublicKey } from "./node-keys.ts";
 
 interface Halves {
   readonly privateKey: Uint8Array;
@@ -148,6 +148,35 @@ export function diffieHellman(options: { readonly privateKey?: unknown; readonly
   if (!(publicKey instanceof KeyObject))
     throw invalidArgument("options.publicKey", "an instance of KeyObject", publicKey);
   return encode(callWorkerForBytes("agreeOnSecret", [keyHandle(privateKey), keyHandle(publicKey)], []));
+}
+
+/** Returns the result, or passes the result or the error of the operation to a callback if there is one. */
+function complete(callback: unknown, run: () => unknown): unknown {
+  if (callback === undefined) return run();
+  checkFunction(callback, "callback");
+  const done = callback as unknown as Callback;
+  void Promise.resolve()
+    .then(run)
+    .then(
+      (value) => done(null, value),
+      (error: unknown) => done(error),
+    );
+  return undefined;
+}
+
+/** Runs a key encapsulation mechanism, such as ML-KEM, for the owner of a public key. */
+export function encapsulate(key: unknown, callback?: unknown): unknown {
+  const handle = keyHandle(toPublicKey(key));
+  return complete(callback, () => {
+    const { privateKey, publicKey } = split(callWorkerForBytes("encapsulate", [handle], []));
+    return { sharedKey: encode(privateKey), ciphertext: encode(publicKey) };
+  });
+}
+
+export function decapsulate(key: unknown, ciphertext: unknown, callback?: unknown): unknown {
+  const handle = keyHandle(toPrivateKey(key));
+  const bytes = dataBytes(ciphertext, "ciphertext");
+  return complete(callback, () => encode(callWorkerForBytes("decapsulate", [handle], [bytes])));
 }
 
 export const getCurves = (): string[] => callWorker("curves", [], []) as string[];

@@ -17,6 +17,9 @@ const MAX_PBKDF2_ROUNDS = 4_000_000;
 const MAX_ARGON2_KIB = 64 * 1024;
 const MAX_ARGON2_WORK_KIB = 4 * MAX_ARGON2_KIB;
 const MAX_ARGON2_LANES = 16;
+/** Limits of checking a number for primality. 3072 bits take 2 to 4 s if the number is a prime, with any number of checks up to this. */
+const MAX_PRIME_BITS = 3_072;
+const MAX_PRIME_CHECKS = 128;
 /** Limits of scrypt: memory (`128 * N * r`), and memory times `p`. The memory limit is Node's default. */
 const MAX_SCRYPT_BYTES = 32 * 1024 * 1024;
 const MAX_SCRYPT_WORK = 4 * MAX_SCRYPT_BYTES;
@@ -54,12 +57,23 @@ function checkDerivation(request: SubtleRequest): void {
   checkMaximum("The derived length in bits", bits, MAX_DERIVED_BITS);
   if (typeof algorithm.iterations === "number")
     checkPbkdf2(algorithm.iterations, bits / 8, digestBytes(algorithm.hash));
-  const { memory, passes, parallelism } = algorithm;
+  checkArgon2(algorithm);
+}
+
+/** @throws {CryptoError} OperationError if the derivation would need too much memory or time */
+export function checkArgon2({ memory, passes, parallelism }: Members): void {
   checkMaximum("Argon2's memory in KiB", memory, MAX_ARGON2_KIB);
   checkMaximum("Argon2's parallelism", parallelism, MAX_ARGON2_LANES);
   if (typeof memory === "number" && typeof passes === "number" && memory * passes > MAX_ARGON2_WORK_KIB) {
     reject(`Argon2's memory times its passes must be at most ${MAX_ARGON2_WORK_KIB} KiB`);
   }
+}
+
+/** @throws {CryptoError} OperationError if the check would take too long */
+export function checkPrimality(bits: number, checks: number): void {
+  const instead = "Use checkPrimeSync(), which a tool computes itself";
+  if (bits > MAX_PRIME_BITS) reject(`A prime must have at most ${MAX_PRIME_BITS} bits, got ${bits}. ${instead}`);
+  if (checks > MAX_PRIME_CHECKS) reject(`checks must be at most ${MAX_PRIME_CHECKS}, got ${checks}. ${instead}`);
 }
 
 /** @throws {CryptoError} OperationError if the derivation would take too many rounds */

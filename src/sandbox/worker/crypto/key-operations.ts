@@ -1,5 +1,6 @@
 // Synchronous operations of the guest's node:crypto with asymmetric keys: signatures, RSA encryption, key agreement, certificates.
 // Each takes a few milliseconds, or some tens of milliseconds with the largest keys.
+import * as nodeCrypto from "node:crypto";
 import {
   createDiffieHellmanGroup,
   createECDH,
@@ -50,6 +51,18 @@ const NOTHING = new Uint8Array();
 
 const joined = (...parts: readonly Uint8Array[]): Buffer =>
   Buffer.concat([Uint8Array.of(...new Uint8Array(Uint16Array.of(parts[0]?.byteLength ?? 0).buffer)), ...parts]);
+
+interface Mechanisms {
+  readonly encapsulate: (key: unknown) => { readonly sharedKey: Buffer; readonly ciphertext: Buffer };
+  readonly decapsulate: (key: unknown, ciphertext: Uint8Array) => Buffer;
+}
+
+/** Node has them since 24.7. */
+function mechanism<Name extends keyof Mechanisms>(name: Name): Mechanisms[Name] {
+  const run = (nodeCrypto as Partial<Mechanisms>)[name];
+  if (run === undefined) throw new CryptoError("NotSupportedError", `${name}() needs Node 24.7 or newer on the host`);
+  return run;
+}
 
 function certificateOf(bytes: readonly Uint8Array[]): X509Certificate {
   const [raw = NOTHING] = bytes;
@@ -183,6 +196,11 @@ export class KeyOperations {
       const point = Buffer.from(bytes[0] ?? NOTHING).toString("hex");
       return Buffer.from(String(ECDH.convertKey(point, curve, "hex", "hex", format)), "hex");
     },
+    encapsulate: (args) => {
+      const { sharedKey, ciphertext } = mechanism("encapsulate")(this.keys.get(args[0]));
+      return joined(sharedKey, ciphertext);
+    },
+    decapsulate: (args, bytes) => mechanism("decapsulate")(this.keys.get(args[0]), bytes[0] ?? NOTHING),
     openGroup: (args) => {
       const group = createDiffieHellmanGroup(Text.parse(args[0]));
       if (this.#groups.size >= MAX_GROUPS)

@@ -1,14 +1,17 @@
 // Functions of the guest's `node:crypto` that SubtleCrypto does not have: incremental hashes, HMACs and ciphers, and key derivation.
 // They are synchronous, so each piece of data is small; longer operations are jobs.
+import * as nodeCrypto from "node:crypto";
 import {
   type CipherGCM,
   type Cipheriv,
+  checkPrime,
   createCipheriv,
   createDecipheriv,
   createHash,
   createHmac,
   type DecipherGCM,
   type Decipheriv,
+  getCipherInfo,
   getCiphers,
   getHashes,
   type Hash,
@@ -21,7 +24,7 @@ import { promisify } from "node:util";
 import * as z from "zod";
 import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
 import { CryptoError } from "./errors.ts";
-import { checkPbkdf2, checkScrypt } from "./job-limits.ts";
+import { checkArgon2, checkPbkdf2, checkPrimality, checkScrypt } from "./job-limits.ts";
 
 type State = Hash | Hmac | Cipheriv | Decipheriv;
 type Answer = string | ArrayBuffer;
@@ -40,6 +43,7 @@ const OutputLength = Length.nullable();
 const Handle = z.int();
 const HashArgs = z.tuple([Text, OutputLength]);
 const CipherArgs = z.tuple([Text, z.boolean(), z.int().min(1).max(16).nullable()]);
+const CipherInfoArgs = z.tuple([z.union([Text, z.int()]), z.int().nullable(), z.int().nullable()]);
 const DerivationArgs = z.tuple([
   Text,
   z
@@ -64,6 +68,20 @@ const ScryptArgs = z.tuple([
   Length,
 ]);
 
+const Argon2Args = z.tuple([
+  z.enum(["argon2d", "argon2i", "argon2id"]),
+  z.int().min(1),
+  Length.min(4),
+  z.int().min(8),
+  z.int().min(1),
+]);
+
+type Argon2 = (
+  algorithm: string,
+  parameters: object,
+  callback: (error: Error | null, derived: Uint8Array) => void,
+) => void;
+const isPrime = promisify<Uint8Array, object, boolean>(checkPrime);
 const derivePbkdf2 = promisify(pbkdf2);
 const deriveScrypt = promisify<Uint8Array, Uint8Array, number, object, Buffer>(scrypt);
 
@@ -141,6 +159,15 @@ export class NodeFunctions {
   readonly #calls: { readonly [name: string]: Call } = {
     hashes: () => value(getHashes()),
     ciphers: () => value(getCiphers().filter((name) => CIPHERS.test(name))),
+    cipherInfo: (args) => {
+      const [name, keyLength, ivLength] = CipherInfoArgs.parse(args);
+      const options = {
+        ...(keyLength === null ? {} : { keyLength }),
+        ...(ivLength === null ? {} : { ivLength }),
+      };
+      const info = getCipherInfo(name as string, options);
+      return value(info !== undefined && CIPHERS.test(info.name) ? info : null);
+    },
     hash: (args, bytes) => {
       const [algorithm, outputLength] = HashArgs.parse(args);
       const [data = new Uint8Array()] = take(bytes, 1);
@@ -212,10 +239,10 @@ export class NodeFunctions {
 
   /** Prepares a job for a function that would block the worker for too long. */
   prepareJob(name: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): () => Promise<ArrayBuffer> {
-    const [secret, salt] = take(
-      buffers.map((buffer) => new Uint8Array(buffer)),
-      2,
-    ) as [Uint8Array, Uint8Array];
+    const bytes = buffers.map((buffer) => new Uint8Array(buffer));
+    if (name === "checkPrime") return prepareCheckPrime(args, bytes);
+    if (name === "argon2") return prepareArgon2(args, bytes);
+    const [secret, salt] = take(bytes, 2) as [Uint8Array, Uint8Array];
     if (name === "pbkdf2") {
       const [digest, iterations, length] = DerivationArgs.parse(args);
       checkPbkdf2(iterations, length, createHash(digest).digest().byteLength);
@@ -230,6 +257,26 @@ export class NodeFunctions {
     }
     throw new CryptoError("NotSupportedError", `Unknown function "${name}"`);
   }
+}
+
+function prepareCheckPrime(args: readonly unknown[], bytes: readonly Uint8Array[]): () => Promise<ArrayBuffer> {
+  const [checks] = z.tuple([z.int().min(0)]).parse(args);
+  const [candidate = new Uint8Array()] = take(bytes, 1);
+  checkPrimality(8 * candidate.byteLength, checks);
+  return async () => toBuffer(Uint8Array.of((await isPrime(candidate, { checks })) ? 1 : 0));
+}
+
+function prepareArgon2(args: readonly unknown[], bytes: readonly Uint8Array[]): () => Promise<ArrayBuffer> {
+  const [algorithm, parallelism, tagLength, memory, passes] = Argon2Args.parse(args);
+  const [message, nonce, secret, associatedData] = take(bytes, 4);
+  checkArgon2({ memory, passes, parallelism });
+  // Node has it since 24.7.
+  const { argon2 } = nodeCrypto as { readonly argon2?: Argon2 };
+  if (argon2 === undefined) {
+    throw new CryptoError("NotSupportedError", "Argon2 needs Node 24.7 or newer on the host. Use argon2Sync()");
+  }
+  const parameters = { message, nonce, secret, associatedData, parallelism, tagLength, memory, passes };
+  return async () => toBuffer(await promisify(argon2)(algorithm, parameters));
 }
 
 function tagOf(cipher: CipherGCM): Uint8Array {
