@@ -46,6 +46,7 @@ import { openTenantCodeMode, openTenantMcp } from "./mcp/mcp-endpoints.ts";
 import { ReceivedRequests } from "./mcp/received-requests.ts";
 import { SessionForwarding } from "./mcp/session-forwarding.ts";
 import { Metrics } from "./operation/metrics.ts";
+import { Readiness } from "./operation/readiness.ts";
 import { RequestLog } from "./operation/request-log.ts";
 import { SerialReads } from "./operation/serial-reads.ts";
 import { openTelemetry, type ServerTelemetry } from "./operation/telemetry.ts";
@@ -324,7 +325,15 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
       log.error({ err: error }, "stream"),
     ),
   );
-  let isReady = true;
+  let isOpen = true;
+  const readiness = resources.use(
+    new Readiness({
+      ...{ database, bus, requests },
+      isOpen: () => isOpen,
+      reachesNats: () => glovebox.fleet.isReachable,
+      onError: (error) => log.error({ err: error }, "readiness"),
+    }),
+  );
   const dependencies: ServerDependencies = {
     ...{
       database,
@@ -365,7 +374,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     },
     ...{ allowedHosts, maxBodyBytes: config.maxBodyBytes },
     ...{ bodies, unread },
-    isReady: () => isReady,
+    readiness,
     acceptsCalls: () => acceptsCalls,
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),
   };
@@ -392,7 +401,7 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
 
   const close = async (drainMs: number, delayMs: number): Promise<void> => {
     // Readiness fails first, so that a load balancer sends nothing new.
-    isReady = false;
+    isOpen = false;
     log.info({ drainMs, delayMs }, "draining");
     if (delayMs > 0) await sleep(delayMs);
     acceptsCalls = false;

@@ -5,6 +5,9 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { FleetEvent } from "../../src/host/index.ts";
 import { createServer } from "../../src/server/index.ts";
+import { apiOf } from "../server/support/api.ts";
+import { TestStores } from "../server/support/stores.ts";
+import { openTcpProxy } from "../server/support/tcp-proxy.ts";
 import { CliProcess } from "../support/cli-process.ts";
 import { openFleet } from "../support/fleet.ts";
 import { freePort } from "../support/free-port.ts";
@@ -97,14 +100,55 @@ describe.skipIf(!hasNatsServer)("an outage of NATS", () => {
     ]);
   });
 
-  test("fails the readiness of a server until it is over", async () => {
+  test("leaves a server ready, which answers everything but calls", async () => {
     await using nats = await startNatsServer();
     await using server = await createServer({ port: 0, dataDir: openFolder(), logLevel: "silent", natsUrl: nats.url });
-    const statusOf = async (): Promise<number> => (await fetch(`${server.url}/readyz`)).status;
-    expect(await statusOf()).toBe(200);
+    const api = apiOf(server);
+    const isReady = async (): Promise<boolean> => (await fetch(`${server.url}/readyz`)).ok;
+    const reached = async (): Promise<string | undefined> =>
+      /^glovebox_nats_reachable (\d)$/m.exec(
+        await (
+          await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.adminKey}` } })
+        ).text(),
+      )?.[1];
+    expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
+    const tool = { name: "one", source: "export default () => 1;" };
+    expect((await api("POST", "/v1/tenants/acme/tools", tool)).status).toBe(201);
+    expect([await isReady(), await reached()]).toEqual([true, "1"]);
     await nats.kill();
-    await vi.waitFor(async () => expect(await statusOf()).toBe(503));
+    await vi.waitFor(async () => expect(await reached()).toBe("0"), 30_000);
+    expect(await isReady()).toBe(true);
+    expect((await api("GET", "/v1/tenants/acme/tools")).status).toBe(200);
+    const call = await api("POST", "/v1/tenants/acme/tools/one/calls", {});
+    expect([call.status, call.headers.has("retry-after")]).toEqual([503, true]);
+    const later = await api("POST", "/v1/tenants/acme/tools/one/calls", {}, { prefer: "respond-async" });
+    expect(later.status).toBe(202);
     await nats.restart();
-    await vi.waitFor(async () => expect(await statusOf()).toBe(200));
+    await vi.waitFor(async () => expect(await reached()).toBe("1"), 30_000);
+    expect(await isReady()).toBe(true);
+  });
+
+  test("fails the readiness of a replica as long as another one reaches NATS", async () => {
+    await using stores = new TestStores();
+    await using store = await stores.create("postgres");
+    await using nats = await startNatsServer();
+    await using proxy = await openTcpProxy(nats.port);
+    const open = (natsUrl: string) =>
+      createServer({
+        ...store.options,
+        ...{ dataDir: openFolder(), port: 0, logLevel: "silent", masterKey: "00".repeat(32), natsUrl },
+      });
+    await using one = await open(nats.url);
+    await using two = await open(`nats://127.0.0.1:${proxy.port}`);
+    const statuses = async () =>
+      await Promise.all([one, two].map(async ({ url }) => (await fetch(`${url}/readyz`)).status));
+    expect(await statuses()).toEqual([200, 200]);
+    await proxy[Symbol.asyncDispose]();
+    await vi.waitFor(async () => expect(await statuses()).toEqual([200, 503]), 30_000);
+    const { error } = (await (await fetch(`${two.url}/readyz`)).json()) as { error: { message: string } };
+    expect(error.message).toBe("The server cannot reach its NATS server");
+    // Now neither does.
+    await nats.kill();
+    await vi.waitFor(async () => expect(await statuses()).toEqual([200, 200]), 30_000);
   });
 });

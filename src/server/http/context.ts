@@ -12,6 +12,7 @@ import type { OpenDatabase } from "../database/open-database.ts";
 import type { DatabaseKvStore } from "../kv/database-kv-store.ts";
 import type { McpEndpoint } from "../mcp/mcp-endpoints.ts";
 import type { Metrics } from "../operation/metrics.ts";
+import type { Readiness } from "../operation/readiness.ts";
 import type { RequestLog } from "../operation/request-log.ts";
 import type { SerialReads } from "../operation/serial-reads.ts";
 import type { CallerLimits } from "../quotas/caller-limits.ts";
@@ -84,8 +85,8 @@ export interface ServerDependencies {
   readonly bodies: BodyBytes;
   /** Counts the responses that clients have not read. */
   readonly unread: Pick<UnreadResponses, "begin">;
-  /** Returns whether load balancers should send requests: false once the server stops. */
-  readonly isReady: () => boolean;
+  /** Whether load balancers should send requests. */
+  readonly readiness: Pick<Readiness, "check">;
   /** Returns whether the server accepts calls: false once it drains. */
   readonly acceptsCalls: () => boolean;
   /** Receives errors whose cause must not be shown to the caller. */

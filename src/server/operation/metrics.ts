@@ -68,6 +68,14 @@ export class Metrics {
         },
       });
     };
+    new Gauge({
+      name: "glovebox_nats_reachable",
+      help: "1 if the server reaches its NATS server, or has none",
+      registers: [this.registry],
+      collect() {
+        this.set(fleet().isReachable ? 1 : 0);
+      },
+    });
     add("glovebox_executors", "Executors that are connected", ({ executors }) =>
       executors.map(({ pool }) => [pool, 1]),
     );

@@ -26,6 +26,8 @@ export const ReplicaMessageSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("queue") }),
   /** Someone looks at the limits of a tenant or a key: each replica answers how many of its calls run and wait there. */
   z.strictObject({ type: z.literal("count"), request: IdSchema, kind: z.enum(["tenant", "key"]), id: IdSchema }),
+  /** A replica that does not reach NATS looks whether others do. Each replica answers. */
+  z.strictObject({ type: z.literal("nats"), request: IdSchema }),
   /** Answers a message with this request. The counts are those of `count`. */
   z.strictObject({
     type: z.literal("answer"),

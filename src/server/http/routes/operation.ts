@@ -5,7 +5,7 @@ import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { renderReference } from "../reference-page.ts";
 import { addRoute, json } from "../route.ts";
-import { OkSchema, PrincipalSchema } from "../schemas.ts";
+import { ErrorSchema, OkSchema, PrincipalSchema } from "../schemas.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 const toBytes = (content: string): Bytes => new TextEncoder().encode(content);
@@ -47,20 +47,15 @@ export function addOperationRoutes(app: App, dependencies: ServerDependencies): 
     dependencies,
     "GET /readyz",
     {
-      summary: "Whether the server accepts requests and reaches its database and its NATS server",
-      responses: ok,
+      summary: "Whether load balancers should send requests to the server",
+      description:
+        "It should not get requests while it stops, while its database cannot be read or written (a write is tried at most every 3 s), and while it does not reach its NATS server and another replica does. While no replica reaches NATS, all of them are ready: all but calls works.",
+      responses: { ...ok, 503: json(ErrorSchema, "It should not") },
     },
     async (c, _input) => {
-      if (!dependencies.isReady())
-        throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
-      try {
-        await dependencies.database.db.selectFrom("tenants").select("id").limit(1).execute();
-      } catch (thrown) {
-        dependencies.onError(thrown, c.get("requestId"));
-        throw new RequestError("UNAVAILABLE", "The server cannot reach its database", { retryAfterSeconds: 5 });
-      }
-      if (!dependencies.glovebox.fleet.isReachable)
-        throw new RequestError("UNAVAILABLE", "The server cannot reach its NATS server", { retryAfterSeconds: 5 });
+      const reason = await dependencies.readiness.check();
+      if (reason !== undefined)
+        throw new RequestError("UNAVAILABLE", reason.message, { retryAfterSeconds: reason.retryAfterSeconds });
       return c.json({ ok: true } as const, 200);
     },
   );
