@@ -115,9 +115,9 @@ export default defineConfig({
   resolve: { alias: { "glovebox/testing": fileURLToPath(new URL("src/host/testing/index.ts", import.meta.url)) } },
   test: {
     pool: "forks",
-    // isolated-vm's README demands the first; it cannot hurt here. The second is a worker's: without it WebAssembly.compile() in an
-    // isolate never settles.
-    execArgv: ["--no-node-snapshot", "--no-wasm-async-compilation"],
+    // isolated-vm's README demands the first; it cannot hurt here. The others are a worker's: without the second, WebAssembly.compile() in an
+    // isolate never settles; without the third, Python's main loop is compiled several times.
+    execArgv: ["--no-node-snapshot", "--no-wasm-async-compilation", "--no-wasm-deopt"],
     // One more than the least number of cores, because many tests wait for a deadline. With four, workers of Python miss their health checks.
     maxWorkers: 3,
     // No test is tried again, and none depends on the machine's speed: this only ends a test that waits for something that never happens.

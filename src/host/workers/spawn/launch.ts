@@ -5,7 +5,11 @@ import { dirname, join } from "node:path";
 
 const require = createRequire(import.meta.url);
 
-const V8_FLAGS: readonly string[] = ["--no-turboshaft-loop-unrolling", "--no-wasm-async-compilation"];
+const V8_FLAGS: readonly string[] = [
+  "--no-turboshaft-loop-unrolling",
+  "--no-wasm-async-compilation",
+  "--no-wasm-deopt",
+];
 /** V8 flags of a worker. Code caches are valid only under the same flags, so the flags are part of a cache's key. */
 export const v8FlagsOf = ({ jitless }: { readonly jitless: boolean }): readonly string[] =>
   jitless ? [...V8_FLAGS, "--jitless"] : V8_FLAGS;
@@ -52,6 +56,8 @@ export interface NodeArguments {
  * - FFI and SQLite: on by default in Node 26, and both bypass the permission model (SQLite opens files by itself).
  * - V8: loop unrolling by Turboshaft let an allocating loop pass memoryLimit and survive dispose(). Asynchronous
  *   WebAssembly compilation survives the end of its isolate (both measured with isolated-vm 7.0.1, Node 26.10).
+ *   Deoptimization compiles Python's main loop, a function of 77 KiB, up to four times for 0.3 s each (measured); without it, computing
+ *   Python takes no longer.
  */
 export function nodeArguments({ script, packages, jitless, permission }: NodeArguments): readonly string[] {
   const folders = packages.flatMap(({ path, real }) => [path, real]);
