@@ -34,6 +34,7 @@ const UNIT = [
   "test/server/metrics.test.ts",
   "test/sandbox/{engine-features,errors,length-prefixed,limits,protocol}.test.ts",
   "test/sandbox/contract/{event-stream,plain-object}.test.ts",
+  "test/sandbox/python/snapshot.test.ts",
   "test/sandbox/crypto/*.test.ts",
 ];
 

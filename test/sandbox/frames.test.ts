@@ -118,6 +118,29 @@ describe("FrameReader.push()", () => {
     expect(frame?.[1]?.toString()).toBe("one");
   });
 
+  test("of a trusted peer, returns the written frames for any chunk boundaries, also when a chunk's memory is reused", async () => {
+    const large = fc.tuple(fc.integer({ min: 60_000, max: 200_000 }), fc.nat(255));
+    const largeFrame = large.map(([size, value]) => ({ message: {}, parts: [Buffer.alloc(size, value)] }));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.oneof(sent, largeFrame), { maxLength: 5 }),
+        fc.array(fc.nat(), { maxLength: 12 }),
+        async (frames, cuts) => {
+          const bytes = await bytesOf(frames);
+          const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((a, b) => a - b);
+          const reader = new FrameReader({ trustsLengths: true });
+          const memory = Buffer.alloc(bytes.length);
+          const got = places.slice(1).flatMap((end, index) => {
+            const count = bytes.copy(memory, 0, places[index], end);
+            return read(reader, memory.subarray(0, count));
+          });
+          memory.fill(0xff);
+          expect(shape(got)).toEqual(expected(frames));
+        },
+      ),
+    );
+  });
+
   test("returns large parts completely", async () => {
     const large = Buffer.alloc(3 * 1024 * 1024, "x");
     const bytes = await bytesOf([{ message: { large: true }, parts: [large] }]);
@@ -151,8 +174,10 @@ describe("FrameReader.push()", () => {
   });
 
   test("accepts a smaller maximum for a less trusted peer", () => {
-    expect(() => read(new FrameReader(16), rawFrame(17, 1, [9], Buffer.alloc(9)))).toThrow(FrameError);
-    expect(read(new FrameReader(16), rawFrame(16, 1, [8], Buffer.from('{"a": 1}')))).toHaveLength(1);
+    expect(() => read(new FrameReader({ maxFrameBytes: 16 }), rawFrame(17, 1, [9], Buffer.alloc(9)))).toThrow(
+      FrameError,
+    );
+    expect(read(new FrameReader({ maxFrameBytes: 16 }), rawFrame(16, 1, [8], Buffer.from('{"a": 1}')))).toHaveLength(1);
   });
 
   test("turns random bytes into frames or a FrameError", () => {

@@ -29,7 +29,7 @@ export class WorkerChannel implements Disposable {
   /** @param maxFrameBytes limit for incoming frames until `allow` raises it */
   constructor(listener: ChannelListener, maxFrameBytes: number) {
     this.#listener = listener;
-    this.#reader = new FrameReader(maxFrameBytes);
+    this.#reader = new FrameReader({ maxFrameBytes });
   }
 
   connect(socket: Socket): void {

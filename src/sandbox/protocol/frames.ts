@@ -171,14 +171,33 @@ export class FrameWriter {
   }
 }
 
-/** Splits a byte stream into frames. It holds at most one frame and never allocates memory based on a length that the peer claims. */
+export interface FrameReaderOptions {
+  /** Limit until `allow` raises it. Default: MAX_FRAME_BYTES. */
+  readonly maxFrameBytes?: number;
+  /**
+   * Whether the peer is trusted to send the bytes that it announces: then the memory of a large frame is allocated at once and each byte is
+   * copied into it once. Of a peer that is not trusted, memory is held only for bytes that have arrived. Default: false.
+   */
+  readonly trustsLengths?: boolean;
+}
+
+/** A frame whose memory is allocated, and how much of it has arrived. */
+interface LargeFrame {
+  readonly buffer: Buffer;
+  filled: number;
+}
+
+/** Splits a byte stream into frames. It holds at most one frame. */
 export class FrameReader {
+  readonly #trustsLengths: boolean;
   #maxFrameBytes: number;
   #chunks: Buffer[] = [];
   #bytes = 0;
+  #large: LargeFrame | undefined;
 
-  constructor(maxFrameBytes: number = MAX_FRAME_BYTES) {
+  constructor({ maxFrameBytes = MAX_FRAME_BYTES, trustsLengths = false }: FrameReaderOptions = {}) {
     this.#maxFrameBytes = maxFrameBytes;
+    this.#trustsLengths = trustsLengths;
   }
 
   /** Raises the maximum size of a frame. */
@@ -188,16 +207,43 @@ export class FrameReader {
 
   /**
    * Adds bytes and calls `onFrame` for each frame that is complete. Valid frames before an invalid one are delivered.
+   * @param chunk must stay unchanged; with `trustsLengths` it is copied, so that its memory can be used again
    * @throws {FrameError} if a length or a number of parts is invalid
    */
   push(chunk: Buffer, onFrame: (frame: Frame) => void): void {
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
+    const rest = this.#large === undefined ? chunk : this.#fill(this.#large, chunk, onFrame);
+    if (rest.length === 0) return;
+    this.#chunks.push(this.#trustsLengths ? Buffer.from(rest) : rest);
+    this.#bytes += rest.length;
     for (;;) {
       const total = this.#peekTotal();
-      if (total === undefined || this.#bytes < total + 4) return;
+      if (total === undefined) return;
+      if (this.#bytes < total + 4) {
+        if (this.#trustsLengths && total > COALESCE_BYTES) this.#allocate(total + 4);
+        return;
+      }
       onFrame(toFrame(this.#take(total + 4)));
     }
+  }
+
+  #allocate(count: number): void {
+    const buffer = Buffer.allocUnsafeSlow(count);
+    let filled = 0;
+    for (const chunk of this.#chunks) filled += chunk.copy(buffer, filled);
+    this.#large = { buffer, filled };
+    this.#chunks = [];
+    this.#bytes = 0;
+  }
+
+  /** Returns the bytes after the end of the frame. */
+  #fill(large: LargeFrame, chunk: Buffer, onFrame: (frame: Frame) => void): Buffer {
+    const taken = chunk.copy(large.buffer, large.filled);
+    large.filled += taken;
+    if (large.filled === large.buffer.length) {
+      this.#large = undefined;
+      onFrame(toFrame(large.buffer));
+    }
+    return chunk.subarray(taken);
   }
 
   #peekTotal(): number | undefined {

@@ -23,7 +23,7 @@ import { PYTHON_ASSETS } from "./warm-python-isolates.ts";
 
 const CPU_CHECK_MS = 10;
 /** How often in ms a process looks whether no call runs, to load the second script then. Many processes end before and never need it. */
-const IDLE_LOAD_MS = 500;
+const IDLE_LOAD_MS = 2_000;
 const CORES = availableParallelism();
 
 const NOTHING = new Uint8Array(0);
@@ -64,13 +64,14 @@ class Worker {
   readonly #cpuShare = new CpuShare();
   #cpuCheck: NodeJS.Timeout | undefined;
 
-  readonly #reader = new FrameReader();
+  /** The host may send what it announces: it started this process. */
+  readonly #reader = new FrameReader({ trustsLengths: true });
 
   constructor(socket: Socket) {
     this.#writer = new FrameWriter(socket);
   }
 
-  /** Handles the messages in bytes of the host, which must stay unchanged. */
+  /** Handles the messages in bytes of the host. The memory of the bytes may be reused afterwards. */
   read(bytes: Buffer): void {
     this.#reader.push(bytes, (frame) => this.#handle(frame));
   }
@@ -272,7 +273,7 @@ const READ_BYTES = 64 * 1024;
 const onread = {
   buffer: new Uint8Array(READ_BYTES),
   callback: (count: number, buffer: Uint8Array): boolean => {
-    worker.read(Buffer.from(buffer.subarray(0, count)));
+    worker.read(Buffer.from(buffer.buffer, buffer.byteOffset, count));
     return true;
   },
 };

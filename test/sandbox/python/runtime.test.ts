@@ -312,7 +312,7 @@ def main(input: In, ctx) -> dict[str, float]:
 });
 
 test("the snapshot is of an unused interpreter, and processes start from it", async () => {
-  expect(made.snapshot.byteLength).toBeGreaterThan(20 * 1024 * 1024);
+  expect(made.snapshot.byteLength).toBeGreaterThan(10 * 1024 * 1024);
   expect(made.codeCache.byteLength).toBeGreaterThan(100_000);
   const again = await worker.ready;
   expect([again.snapshot.byteLength, again.codeCache.byteLength]).toEqual([0, 0]);

@@ -58,6 +58,8 @@ export interface NodeArguments {
  *   WebAssembly compilation survives the end of its isolate (both measured with isolated-vm 7.0.1, Node 26.10).
  *   Deoptimization compiles Python's main loop, a function of 77 KiB, up to four times for 0.3 s each (measured); without it, computing
  *   Python takes no longer.
+ *   They are on the command line, although V8 then rejects the code caches of Node's own modules (a tenth of a start): a Node that does
+ *   not know one must not start.
  */
 export function nodeArguments({ script, packages, jitless, permission }: NodeArguments): readonly string[] {
   const folders = packages.flatMap(({ path, real }) => [path, real]);

@@ -4,6 +4,7 @@ import createPyodideModule from "pyodide/pyodide.asm.mjs";
 import { HARNESS } from "./harness.ts";
 import { readAsset } from "./prelude.ts";
 import { ASSET_FOLDER } from "./shell.ts";
+import { openSnapshot, type PackedSnapshot, packSnapshot } from "./snapshot.ts";
 import { streams } from "./streams.ts";
 
 /** Folder of a tool's own files, and its working directory. */
@@ -39,14 +40,16 @@ interface Module {
 /** Makes each connection of a socket fail at once. Where `fetch` is granted, Emscripten would open a WebSocket to the address. */
 const NO_SOCKETS = { url: "no-sockets:" } as const;
 
-/** Grows the initial memory of a module to the size of the snapshot. The snapshot's second word is the offset of its memory. */
-async function createModule(settings: object, snapshot: ArrayBuffer | undefined): Promise<never> {
-  const module = await createPyodideModule(Object.assign(settings, { websocket: NO_SOCKETS }) as never);
+/** Creates the module with the memory of the snapshot. Pyodide then restores the rest from the snapshot's header. */
+async function createModule(settings: object, snapshot: PackedSnapshot | undefined): Promise<never> {
+  const created = await createPyodideModule(Object.assign(settings, { websocket: NO_SOCKETS }) as never);
   if (snapshot !== undefined) {
-    const [, begin = 0] = new Uint32Array(snapshot, 0, 2);
-    (module as Module).growMemory(snapshot.byteLength - begin);
+    const module = created as Module;
+    const initialBytes = module.memory.buffer.byteLength;
+    module.growMemory(snapshot.memoryBytes);
+    snapshot.writeTo(new Uint8Array(module.memory.buffer), initialBytes);
   }
-  return module;
+  return created;
 }
 
 /** Sets the limit for the calling thread. Pyodide creates a thread for each run. */
@@ -72,7 +75,7 @@ export interface Interpreter {
   limitStack(): void;
   /** Rejects when the interpreter has crashed, also in a task of its event loop that has no caller. */
   readonly crashed: Promise<never>;
-  /** Returns the interpreter's memory. Must be called before any code of a tool runs. */
+  /** Returns the interpreter's memory, packed. Must be called before any code of a tool runs. */
   takeSnapshot(): Uint8Array;
 }
 
@@ -97,14 +100,15 @@ function limitGrowth(memory: Memory): Pick<Interpreter, "allow" | "hasExceededLi
 }
 
 export async function loadInterpreter(): Promise<Interpreter> {
-  const snapshot = readAsset("snapshot");
+  const packed = readAsset("snapshot");
+  const snapshot = packed && openSnapshot(packed);
   const pyodide = await loadPyodide({
     indexURL: ASSET_FOLDER,
     packageBaseUrl: ASSET_FOLDER,
     lockFileContents: LOCK_FILE as never,
     createPyodideModule: ((settings: object) => createModule(settings, snapshot)) as never,
     env: { HOME, LANG: "C.UTF-8" },
-    ...(snapshot === undefined ? { _makeSnapshot: true } : { _loadSnapshot: snapshot }),
+    ...(snapshot === undefined ? { _makeSnapshot: true } : { _loadSnapshot: snapshot.header }),
   });
   pyodide.setStdin({ error: false, stdin: () => null });
   pyodide.setStdout(streams.stdout);
@@ -127,6 +131,6 @@ export async function loadInterpreter(): Promise<Interpreter> {
     crashed,
     limitStack: () => limitStack(module),
     ...limitGrowth(module.memory),
-    takeSnapshot: () => (pyodide as unknown as { makeMemorySnapshot(): Uint8Array }).makeMemorySnapshot(),
+    takeSnapshot: () => packSnapshot((pyodide as unknown as { makeMemorySnapshot(): Uint8Array }).makeMemorySnapshot()),
   };
 }
