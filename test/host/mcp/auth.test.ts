@@ -129,7 +129,7 @@ describe("ResourceServer.authenticate()", () => {
     ["has no issuer", () => ({ iss: undefined }) as unknown as JWTPayload, "issuer"],
     ["is bound to a key", () => ({ cnf: { jkt: "x" } }), "bound to a key"],
   ];
-  test.for(claimCases)("rejects a token that %s", async ([, claims, reason]) => {
+  test.for(claimCases)("rejects a signed token that %s", async ([, claims, reason]) => {
     const answer = await denialOf(serverOf(), `Bearer ${await issuer.token(RESOURCE, claims())}`);
     expect(answer.status).toBe(401);
     const challenge = answer.headers.get("www-authenticate");
@@ -155,8 +155,8 @@ describe("ResourceServer.authenticate()", () => {
   });
 
   const forged: readonly (readonly [string, (good: string) => string | Promise<string>])[] = [
-    ["is not signed", (good) => `${base64url.encode('{"alg":"none"}')}.${good.split(".")[1]}.`],
-    ["is not signed", (good) => `${good.split(".").slice(0, 2).join(".")}.`],
+    ["is not signed, as its algorithm says", (good) => `${base64url.encode('{"alg":"none"}')}.${good.split(".")[1]}.`],
+    ["has lost its signature", (good) => `${good.split(".").slice(0, 2).join(".")}.`],
     ["has other claims than were signed", (good) => tamper(good)],
     ["is an HMAC with the public key for its secret", (good) => confuse(good)],
     [
@@ -199,7 +199,7 @@ describe("ResourceServer.authenticate()", () => {
     const own = await makeKey("own", "ES256");
     return await issuer.token(RESOURCE, {}, { jwk: own.publicJwk }, own);
   }
-  test.for(forged)("rejects a token that %s", async ([, forge]) => {
+  test.for(forged)("rejects a forged token that %s", async ([, forge]) => {
     const token = await forge(await issuer.token(RESOURCE));
     const answer = await denialOf(serverOf(), `Bearer ${token}`);
     expect(answer.status).toBe(401);
