@@ -24,7 +24,8 @@ import {
   validateCall,
 } from "../pipeline/validate.ts";
 import { withBytes } from "../tenants/call-meter.ts";
-import { accountsOf, type QuotaAccount } from "../tenants/quotas/tenant-quotas.ts";
+import { policyTooLate } from "../tenants/policy-cache.ts";
+import { accountsOf, type QuotaAccount, quotaTooLate } from "../tenants/quotas/tenant-quotas.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
 import type { TenantPolicies, TenantPolicy } from "../tenants/tenant-policies.ts";
 import type { TenantStates } from "../tenants/tenant-states.ts";
@@ -155,7 +156,10 @@ export class CallRunner {
       let tenant: TenantPolicy;
       // A known policy costs a warm call no `await`.
       if ("wait" in found) {
-        tenant = await this.#waitWithin(read, waiting, (signal) => found.wait(signal));
+        tenant = await this.#waitWithin(read, waiting, {
+          wait: (signal) => found.wait(signal),
+          tooLate: (withinMs) => policyTooLate(read.tenantId, withinMs),
+        });
         // The tenant may have been suspended meanwhile.
         this.#tenantStates.check(read.tenantId, parent !== undefined);
       } else tenant = found;
@@ -169,7 +173,10 @@ export class CallRunner {
       if (quotas !== undefined) {
         const admission = this.#tenantStates.quotas.admit(quotas, read.signal);
         if (admission !== undefined) {
-          await this.#waitWithin(read, waiting, (signal) => untilAborted(admission, signal));
+          await this.#waitWithin(read, waiting, {
+            wait: (signal) => untilAborted(admission, signal),
+            tooLate: quotaTooLate,
+          });
           this.#tenantStates.check(read.tenantId, parent !== undefined);
         }
         flight.quotas = quotas;
@@ -340,11 +347,14 @@ export class CallRunner {
     if (!isOn) throw noSuchTool(toolName);
   }
 
-  /** Waits for a tenant's policy or quota within the call's timeout, as far as it is known without them. */
+  /**
+   * Waits for a tenant's policy or quota within the call's timeout, as far as it is known without them. The tool has not begun, so a wait
+   * that takes too long is a failure of what it waits for.
+   */
   async #waitWithin<Value>(
     { tenantId, signal: caller, timeoutMs: contextMs }: NamedContext,
     { admittedAt, timeoutMs, tracked }: FindOptions,
-    wait: (signal: AbortSignal) => Promise<Value>,
+    { wait, tooLate }: HostWait<Value>,
   ): Promise<Value> {
     const { toolName } = tracked;
     // With flags, the length of the wait must not reveal whether the tool exists.
@@ -352,7 +362,13 @@ export class CallRunner {
     const configured = [this.#limits, tool?.hostLimits, { timeoutMs: contextMs }, { timeoutMs }];
     const { timeoutMs: withinMs } = resolveLimits(configured, tool?.authorLimits, tool?.defaultLimits);
     using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller, tenantId, admittedAt, tracked });
-    return await wait(clock.signal);
+    try {
+      return await wait(clock.signal);
+    } catch (thrown) {
+      const { reason } = clock.signal;
+      const isTimeout = thrown === reason && reason instanceof ToolError && reason.code === "TOOL_TIMEOUT";
+      throw isTimeout ? tooLate(withinMs) : thrown;
+    }
   }
 
   /** Queries the tool providers that may have a tool of an unknown name, within the call's timeout. */
@@ -382,6 +398,12 @@ export class CallRunner {
     if (isOurs) notifySafely(this.#onInternalError, error ?? new ToolError("INTERNAL", message));
     return result;
   }
+}
+
+/** A wait for the host, before a call begins. */
+interface HostWait<Value> {
+  readonly wait: (signal: AbortSignal) => Promise<Value>;
+  readonly tooLate: (timeoutMs: number) => ToolError;
 }
 
 interface FindOptions {

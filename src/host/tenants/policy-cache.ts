@@ -186,3 +186,11 @@ export const noPolicy = (cause: unknown): ToolError =>
   new ToolError("INTERNAL", "The tenants option gave no valid policy for this tenant", {
     ...{ details: { reason: "no_tenant_policy" }, cause },
   });
+
+/** Returns the error of a call whose own time limit ended while it waited for the policy. */
+export const policyTooLate = (tenantId: string, timeoutMs: number): ToolError =>
+  noPolicy(
+    new Error(
+      `${nameOfPolicy(tenantId)} had not answered when the call's ${timeoutMs} ms (limits.timeoutMs) were over`,
+    ),
+  );

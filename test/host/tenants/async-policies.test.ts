@@ -335,9 +335,12 @@ describe("the wait for a lookup", () => {
   test.for<readonly [string, ToolRouterOptions, object]>([
     ["the call's", {}, { timeoutMs: 50 }],
     ["the host's", { limits: { timeoutMs: 50 } }, {}],
-  ])("counts against %s own time", async ([, options, context]) => {
-    const { call } = openDatabase(options);
-    expect(errorOf(await call("acme", context))).toMatchObject({ code: "TOOL_TIMEOUT", details: { timeoutMs: 50 } });
+  ])("counts against %s own time, and the lookup fails, not the tool", async ([, options, context]) => {
+    const { call, errors } = openDatabase(options);
+    const error = errorOf(await call("acme", context));
+    expect(error).toMatchObject({ code: "INTERNAL", details: { reason: "no_tenant_policy" } });
+    const message = 'options.tenants("acme") had not answered when the call\'s 50 ms (limits.timeoutMs) were over';
+    expect(errors).toMatchObject([{ code: "INTERNAL", cause: { message } }]);
   });
 
   test("ends when the caller gives up, and the lookup goes on for the others", async () => {

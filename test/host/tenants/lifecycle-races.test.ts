@@ -127,7 +127,8 @@ describe("a quota store that takes its time", () => {
     const glovebox = await gloveboxOf(limited(store));
     let runs = 0;
     glovebox.router.register("add", {}, () => (runs += 1), ACME);
-    expect(codeOf(await glovebox.execute({ id: "late", toolName: "add" }, ACME, 50))).toBe("TOOL_TIMEOUT");
+    const late = errorOf(await glovebox.execute({ id: "late", toolName: "add" }, ACME, 50));
+    expect([late.code, late.details]).toEqual(["TOOL_UNAVAILABLE", { reason: "quota_store_failed" }]);
     const call = glovebox.execute({ id: "c", toolName: "add" }, ACME);
     await counting.reached;
     expect(glovebox.cancelCall("c", ACME)).toBe(true);

@@ -213,6 +213,16 @@ function readDenial(outcome: CallbackOutcome, charges: number): { denied: number
     why = outcome.failed;
     cause = outcome.cause ?? new Error(`The quota store did not answer within ${STORE_TIMEOUT_MS} ms`);
   }
-  const message = "The tenant's quota could not be checked, so the call was denied; try again";
-  throw unavailable("quota_store_failed", message, { cause: new Error(`The quota store ${why}`, { cause }) });
+  throw storeFailed(new Error(`The quota store ${why}`, { cause }));
 }
+
+const storeFailed = (cause: Error): ToolError =>
+  unavailable("quota_store_failed", "The tenant's quota could not be checked, so the call was denied; try again", {
+    cause,
+  });
+
+/** Returns the error of a call whose own time limit ended while it waited for the store. */
+export const quotaTooLate = (timeoutMs: number): ToolError =>
+  storeFailed(
+    new Error(`The quota store had not answered when the call's ${timeoutMs} ms (limits.timeoutMs) were over`),
+  );
