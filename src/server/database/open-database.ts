@@ -67,10 +67,10 @@ const mayPass = ({ code = "" }: { readonly code?: unknown }): boolean => {
   return !/^[0-9A-Z]{5}$/.test(text) || MAY_PASS.test(text);
 };
 
-/** Codes of sockets, and texts of `pg`, for a connection that could not be made, or that ended. */
+/** Codes of sockets, and texts of `pg` and Kysely, for a connection that could not be made, or that ended. */
 const LOST = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT)$/;
 const LOST_TEXT =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Postgres connection has been discarded)/;
 
 /** Whether an error means that a connection to Postgres was lost, for example because Postgres restarts. */
 export function isLostConnection(thrown: unknown): boolean {
