@@ -46,16 +46,16 @@ async function startServer(options: object) {
 }
 
 /** Waits until a call runs in a server, and returns its id. */
-async function runningIn(api: Api): Promise<string> {
-  let id: string | undefined;
+async function runningIn(api: Api, count = 1): Promise<string> {
+  let ids: readonly string[] = [];
   await expect
     .poll(async () => {
       const { body } = await api<{ items: Call[] }>("GET", "/v1/tenants/acme/running-calls");
-      id = body.items.find(({ state }) => state === "running")?.id;
-      return id;
+      ids = body.items.filter(({ state }) => state === "running").map(({ id }) => id);
+      return ids.length;
     })
-    .toBeDefined();
-  return id as string;
+    .toBe(count);
+  return ids[0] as string;
 }
 
 const COUNTER = "let count = 0; export default ({ by = 1 } = {}) => (count += by);";
@@ -398,19 +398,24 @@ describe("a replica in a process of its own that has a session", () => {
     expect((await own("POST", "/v1/tenants/acme/tools", tool)).status).toBe(201);
   });
 
-  test.for([
-    ["between two calls", {}],
-    ["between two calls with a key", { "idempotency-key": "between" }],
-  ] as const)("is killed %s: the session starts anew where it is called next", async ([what, headers]) => {
+  test("is killed between two calls: each session starts anew where it is called next, with and without a key", async () => {
     await using home = await start();
     const api = apiOf({ url: home.url, adminKey: replicas.adminKey });
-    const call = { sessionId: what, input: {} };
-    expect((await api<Call>("POST", path, call)).body.output).toBe(1);
-    expect((await own<Call>("POST", path, call)).body.output).toBe(2);
+    const sessions = [
+      ["between", {}],
+      ["between with a key", { "idempotency-key": "between" }],
+    ] as const;
+    for (const [sessionId] of sessions) {
+      const call = { sessionId, input: {} };
+      expect((await api<Call>("POST", path, call)).body.output).toBe(1);
+      expect((await own<Call>("POST", path, call)).body.output).toBe(2);
+    }
     await home.end("SIGKILL");
-    // The client notices nothing but the time until the replica counts as gone.
-    expect((await own<Call>("POST", path, call, headers)).body).toMatchObject({ output: 1, state: "succeeded" });
-    expect((await own<Call>("POST", path, call)).body.output).toBe(2);
+    // The client notices nothing but the time until the replica counts as gone. Both wait for that.
+    const next = sessions.map(([sessionId, headers]) => own<Call>("POST", path, { sessionId, input: {} }, headers));
+    for (const { body } of await Promise.all(next)) expect(body).toMatchObject({ output: 1, state: "succeeded" });
+    for (const [sessionId] of sessions)
+      expect((await own<Call>("POST", path, { sessionId, input: {} })).body.output).toBe(2);
   });
 
   test("is frozen while another one is its home: it starts the session anew when it has it again", async () => {
@@ -434,28 +439,30 @@ describe("a replica in a process of its own that has a session", () => {
     expect(outputs).toEqual([1, 2]);
   });
 
-  test.for([
-    ["a synchronous call", {}],
-    ["a call with a key", { "idempotency-key": "killed" }],
-  ] as const)("is killed during %s: the call ends once, with possible effects", async ([what, headers]) => {
+  test("is killed during a synchronous call and one with a key: each ends once, with possible effects", async () => {
     await using home = await start();
     const api = apiOf({ url: home.url, adminKey: replicas.adminKey });
-    expect((await api<Call>("POST", path, { sessionId: what, input: {} })).body.output).toBe(1);
-    const lost = own<Call>("POST", path, { sessionId: what, input: { room: "never" } }, headers);
-    await runningIn(api);
+    const headers = { "idempotency-key": "killed" };
+    const call = { sessionId: "killed", input: { room: "never" } };
+    const keyed = { ...call, sessionId: "killed with a key" };
+    for (const { sessionId } of [call, keyed])
+      expect((await api<Call>("POST", path, { sessionId, input: {} })).body.output).toBe(1);
+    const lost = [own<Call>("POST", path, call), own<Call>("POST", path, keyed, headers)];
+    await runningIn(api, lost.length);
     await home.end("SIGKILL");
-    const { status, body } = await lost;
-    expect([status, body.state, body.effects]).toEqual([502, "failed", "possible"]);
-    expect(body.error).toMatchObject({ code: "SANDBOX_CRASHED", details: { reason: "server_ended" } });
-    expect((await own<Call>("GET", `/v1/tenants/acme/calls/${body.id}`)).body).toMatchObject({
-      ...{ id: body.id, state: "failed", effects: "possible", error: { code: "SANDBOX_CRASHED" } },
-    });
-    // The record of the call before it can be lost with the replica.
-    expect((await recordsOf(what)).filter((call) => call.id === body.id)).toHaveLength(1);
-    if ("idempotency-key" in headers) {
-      const again = await own<Call>("POST", path, { sessionId: what, input: { room: "never" } }, headers);
-      expect([again.status, again.body.id]).toEqual([502, body.id]);
+    const ended = await Promise.all(lost);
+    for (const { status, body } of ended) {
+      expect([status, body.state, body.effects]).toEqual([502, "failed", "possible"]);
+      expect(body.error).toMatchObject({ code: "SANDBOX_CRASHED", details: { reason: "server_ended" } });
+      expect((await own<Call>("GET", `/v1/tenants/acme/calls/${body.id}`)).body).toMatchObject({
+        ...{ id: body.id, state: "failed", effects: "possible", error: { code: "SANDBOX_CRASHED" } },
+      });
     }
+    // The record of the call before it can be lost with the replica.
+    for (const [index, { sessionId }] of [call, keyed].entries())
+      expect((await recordsOf(sessionId)).filter(({ id }) => id === ended[index]?.body.id)).toHaveLength(1);
+    const again = await own<Call>("POST", path, keyed, headers);
+    expect([again.status, again.body.id]).toEqual([502, ended[1]?.body.id]);
   });
 
   test("is stopped: its session starts anew elsewhere at once, and the call that it runs ends there", async () => {
