@@ -23,7 +23,7 @@ export async function deleteExpiredCalls(db: Db, now: number): Promise<number> {
   let deleted = 0;
   let after: string | undefined;
   for (;;) {
-    const tenants = await listTenants(db, { after, limit: TENANTS_PER_PAGE });
+    const { rows: tenants, hasMore } = await listTenants(db, { after, limit: TENANTS_PER_PAGE });
     for (const { id, policy } of tenants) {
       const before = now - policy.retention.callDays * DAY_MS;
       await deleteOldDeliveries(db, id, before);
@@ -35,7 +35,7 @@ export async function deleteExpiredCalls(db: Db, now: number): Promise<number> {
       while ((await deleteOldRuns(db, id, { before, limit: BATCH })) === BATCH);
     }
     after = tenants.at(-1)?.id;
-    if (tenants.length < TENANTS_PER_PAGE) return deleted;
+    if (!hasMore) return deleted;
   }
 }
 

@@ -81,8 +81,8 @@ export class TenantMcp implements AsyncDisposable {
       router: glovebox.router,
       listTools: (scope) => glovebox.router.listTools(scope),
       listToolPage: async (page) => {
-        const { definitions } = await dependencies.tools.listDefinitions(this.#caller().tenant.id, page);
-        return definitions;
+        const { definitions, next } = await dependencies.tools.listDefinitions(this.#caller().tenant.id, page);
+        return { definitions, next };
       },
       prepareTool: async (toolName) => {
         const { id, revision } = this.#caller().tenant;

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import type { Db } from "../database/open-database.ts";
 import type { AuditTable } from "../database/schema.ts";
 import { ERASED_TEXTS, lastOfChain, TENANT_DELETED, toChainedRow } from "./audit-chain.ts";
+import { bytesOfTexts, readBoundedPage } from "./bounded-page.ts";
 
 /** Who makes a change, and from where. */
 export interface Actor {
@@ -81,15 +82,13 @@ export async function listAudit(
     limit,
   }: { readonly tenantId?: string; readonly before?: number | undefined; readonly limit: number },
 ): Promise<AuditPage> {
-  let query = db
-    .selectFrom("audit")
-    .selectAll()
-    .orderBy("sequence", "desc")
-    .limit(limit + 1);
+  let query = db.selectFrom("audit").selectAll().orderBy("sequence", "desc");
   if (tenantId !== undefined)
     query = query.where("tenant_id", "=", tenantId).where("sequence", ">", await lastOfFormerTenant(db, tenantId));
-  if (before !== undefined) query = query.where("sequence", "<", before);
-  const rows = await query.execute();
-  const entries = rows.slice(0, limit);
-  return { entries, next: rows.length > limit ? entries.at(-1)?.sequence : undefined };
+  const read = async (last: AuditTable | undefined, size: number): Promise<readonly AuditTable[]> => {
+    const from = last?.sequence ?? before;
+    return await (from === undefined ? query : query.where("sequence", "<", from)).limit(size).execute();
+  };
+  const { rows: entries, hasMore } = await readBoundedPage(limit, read, ({ details }) => bytesOfTexts(details));
+  return { entries, next: hasMore ? entries.at(-1)?.sequence : undefined };
 }

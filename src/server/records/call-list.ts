@@ -50,10 +50,20 @@ export interface CallPage {
 export const isSearch = ({ tool, version, state, minMs, text }: CallFilter): boolean =>
   [tool, version, state, minMs, text].some((value) => value !== undefined);
 
+/** All columns of a call but its logs. */
+const LISTED = [
+  ...(["id", "tenant_id", "tool_name", "tool_version", "alias", "mode", "state", "effects", "key_id"] as const),
+  ...(["session_id", "idempotency_key", "request_hash", "timeout_ms", "input", "output", "timeline"] as const),
+  ...(["content", "error", "usage", "calls", "created_at", "started_at", "ended_at", "run_at"] as const),
+  ...(["lease_owner", "lease_until", "fence", "attempts", "cancel_requested"] as const),
+  ...(["parent_id", "root_id", "approval_id"] as const),
+] as const;
+
 /** Lists the newest calls first. Ids sort by time. @param tenantId default: all tenants */
 export async function listCalls(db: Db, tenantId: string | undefined, filter: CallFilter): Promise<CallPage> {
   const { nested = false, parent, before, limit } = filter;
-  let query = db.selectFrom("calls").selectAll().orderBy("id", "desc");
+  // Logs are not shown in lists, and can have most of the bytes of a call.
+  let query = db.selectFrom("calls").select(LISTED).select(sql<null>`null`.as("logs")).orderBy("id", "desc");
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
   // The index by root begins with the id of the outermost call, which is the beginning of the id of each call below it.
   if (parent !== undefined) query = query.where("root_id", "=", rootOf(parent)).where("parent_id", "=", parent);

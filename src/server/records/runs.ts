@@ -4,6 +4,7 @@ import type { RunKey, RunState, RunWait } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import { IS_CANCELLED_REQUEST } from "../database/partial-indexes.ts";
 import type { RunEntriesTable, RunRequestsTable, RunsTable } from "../database/schema.ts";
+import { type BoundedPage, bytesOfTexts, readBoundedPage } from "./bounded-page.ts";
 
 const OPEN = ["running", "suspended"] as const;
 /** The entry of a journal with which a rollback begins. */
@@ -66,19 +67,25 @@ export async function findRun(db: Db, { tenantId, id }: RunKey): Promise<RunRow 
   return { ...row, key_id: (await findRequest(db, { tenantId, id }))?.key_id ?? null };
 }
 
-/** Returns entries of a journal in order. @param after position of the last entry of the page before */
+type RunEntryRow = Pick<RunEntriesTable, "position" | "text" | "created_at">;
+
+/** Returns a page of a journal, in order. @param after position of the last entry of the page before */
 export async function listRunEntries(
   db: Db,
   { tenantId, id }: RunKey,
   { after, limit }: { readonly after?: number | undefined; readonly limit: number },
-): Promise<readonly Pick<RunEntriesTable, "position" | "text" | "created_at">[]> {
-  let query = db
+): Promise<BoundedPage<RunEntryRow>> {
+  const all = db
     .selectFrom("run_entries")
     .select(["position", "text", "created_at"])
     .where("tenant_id", "=", tenantId)
-    .where("run_id", "=", id);
-  if (after !== undefined) query = query.where("position", ">", after);
-  return await query.orderBy("position").limit(limit).execute();
+    .where("run_id", "=", id)
+    .orderBy("position");
+  const read = async (last: RunEntryRow | undefined, size: number): Promise<readonly RunEntryRow[]> => {
+    const from = last?.position ?? after;
+    return await (from === undefined ? all : all.where("position", ">", from)).limit(size).execute();
+  };
+  return await readBoundedPage(limit, read, ({ text }) => bytesOfTexts(text));
 }
 
 /** Whether the journal of a run has the answer to a wait. */

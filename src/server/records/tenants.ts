@@ -2,6 +2,7 @@
 import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import type { TenantsTable } from "../database/schema.ts";
+import { type BoundedPage, bytesOfTexts, readBoundedPage } from "./bounded-page.ts";
 import { readJson } from "./json.ts";
 import { type ServerTenantPolicy, TenantPolicySchema } from "./tenant-policy.ts";
 
@@ -29,14 +30,18 @@ export async function findTenant(db: Db, id: string): Promise<TenantRecord | und
   return row === undefined ? undefined : toTenant(row);
 }
 
-/** Lists tenants by id. */
+/** Returns a page of the tenants by id. */
 export async function listTenants(
   db: Db,
   { after, limit }: { readonly after?: string | undefined; readonly limit: number },
-): Promise<readonly TenantRecord[]> {
-  let query = db.selectFrom("tenants").selectAll().orderBy("id").limit(limit);
-  if (after !== undefined) query = query.where("id", ">", after);
-  return (await query.execute()).map(toTenant);
+): Promise<BoundedPage<TenantRecord>> {
+  const all = db.selectFrom("tenants").selectAll().orderBy("id");
+  const read = async (last: TenantsTable | undefined, size: number): Promise<readonly TenantsTable[]> => {
+    const from = last?.id ?? after;
+    return await (from === undefined ? all : all.where("id", ">", from)).limit(size).execute();
+  };
+  const { rows, hasMore } = await readBoundedPage(limit, read, ({ policy }) => bytesOfTexts(policy));
+  return { rows: rows.map(toTenant), hasMore };
 }
 
 /** @throws {ToolError} NAME_TAKEN */

@@ -5,6 +5,7 @@ import type { ToolDefinition } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import { IS_WAITING_VERSION } from "../database/partial-indexes.ts";
 import type { ToolVersionsTable } from "../database/schema.ts";
+import { type BoundedPage, bytesOfTexts, readBoundedPage } from "./bounded-page.ts";
 import { readJson } from "./json.ts";
 import { LimitsSchema } from "./tenant-policy.ts";
 
@@ -47,6 +48,8 @@ const toVersion = (row: ToolVersionsTable): ToolVersionRecord => ({
   ...{ createdBy: row.created_by, createdAt: row.created_at, decidedBy: row.decided_by, decidedAt: row.decided_at },
 });
 
+const bytesOfVersion = ({ definition, settings }: ToolVersionsTable): number => bytesOfTexts(definition, settings);
+
 interface ToolKey {
   readonly tenantId: string;
   readonly toolName: string;
@@ -67,12 +70,18 @@ export async function findVersion(
   return row === undefined ? undefined : toVersion(row);
 }
 
+/** A definition, and the bytes that it has as JSON. */
+export interface SizedDefinition {
+  readonly definition: ToolDefinition;
+  readonly bytes: number;
+}
+
 /** Returns the definitions of versions that can be called, by the names of their tools. @param versions at most 500 */
 export async function findDefinitions(
   db: Db,
   tenantId: string,
   versions: readonly { readonly toolName: string; readonly version: number }[],
-): Promise<ReadonlyMap<string, ToolDefinition>> {
+): Promise<ReadonlyMap<string, SizedDefinition>> {
   if (versions.length === 0) return new Map();
   const rows = await db
     .selectFrom("tool_versions")
@@ -88,7 +97,13 @@ export async function findDefinitions(
     )
     .execute();
   return new Map(
-    rows.map((row) => [row.tool_name, readJson(DefinitionSchema, row.definition, "definition of a tool")]),
+    rows.map((row) => [
+      row.tool_name,
+      {
+        definition: readJson(DefinitionSchema, row.definition, "definition of a tool"),
+        bytes: bytesOfTexts(row.definition),
+      },
+    ]),
   );
 }
 
@@ -105,21 +120,24 @@ export async function findLatest(db: Db, { tenantId, toolName }: ToolKey): Promi
   return row === undefined ? undefined : toVersion(row);
 }
 
-/** Lists the newest versions first. */
+/** Returns a page of the versions of a tool, the newest first. */
 export async function listVersions(
   db: Db,
   { tenantId, toolName }: ToolKey,
   { before, limit }: { readonly before?: number | undefined; readonly limit: number },
-): Promise<readonly ToolVersionRecord[]> {
-  let query = db
+): Promise<BoundedPage<ToolVersionRecord>> {
+  const all = db
     .selectFrom("tool_versions")
     .selectAll()
     .where("tenant_id", "=", tenantId)
     .where("tool_name", "=", toolName)
-    .orderBy("version", "desc")
-    .limit(limit);
-  if (before !== undefined) query = query.where("version", "<", before);
-  return (await query.execute()).map(toVersion);
+    .orderBy("version", "desc");
+  const read = async (last: ToolVersionsTable | undefined, rows: number): Promise<readonly ToolVersionsTable[]> => {
+    const from = last?.version ?? before;
+    return await (from === undefined ? all : all.where("version", "<", from)).limit(rows).execute();
+  };
+  const { rows, hasMore } = await readBoundedPage(limit, read, bytesOfVersion);
+  return { rows: rows.map(toVersion), hasMore };
 }
 
 export interface ToolSummaryRecord {
@@ -218,17 +236,23 @@ export async function listReadyVersions(db: Db, tenantId: string): Promise<reado
   return rows.map(toVersion);
 }
 
-/** Lists the versions of a tenant that wait for approval, the oldest first. */
+/** Lists the versions of a tenant that wait for approval, the oldest first: at most `limit`, and fewer if they are long. */
 export async function listWaiting(db: Db, tenantId: string, limit: number): Promise<readonly ToolVersionRecord[]> {
-  const rows = await db
+  const all = db
     .selectFrom("tool_versions")
     .selectAll()
     .where("tenant_id", "=", tenantId)
     .where(IS_WAITING_VERSION)
     .orderBy("created_at")
-    .limit(limit)
-    .execute();
-  return rows.map(toVersion);
+    .orderBy("tool_name")
+    .orderBy("version");
+  let offset = 0;
+  const read = async (_last: unknown, size: number): Promise<readonly ToolVersionsTable[]> => {
+    const found = await all.limit(size).offset(offset).execute();
+    offset += found.length;
+    return found;
+  };
+  return (await readBoundedPage(limit, read, bytesOfVersion)).rows.map(toVersion);
 }
 
 /** Decides about a version that waits for approval. Returns false if it does not wait. */

@@ -126,13 +126,13 @@ function toStoredResult({ kind }: RunRecord, result: ToolResult, keepContent: bo
 async function redactJournal(db: Db, run: RunRecord): Promise<void> {
   let after: number | undefined;
   for (;;) {
-    const page = await listRunEntries(db, run, { after, limit: ENTRIES_PER_PAGE });
+    const { rows: page, hasMore } = await listRunEntries(db, run, { after, limit: ENTRIES_PER_PAGE });
     for (const { position, text } of page) {
       const redacted = redactEntry(text);
       if (redacted !== text) await replaceEntry(db, run, position, redacted);
     }
     after = page.at(-1)?.position;
-    if (page.length < ENTRIES_PER_PAGE) return;
+    if (!hasMore) return;
   }
 }
 

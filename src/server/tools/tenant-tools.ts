@@ -14,12 +14,14 @@ import {
 } from "../../host/index.ts";
 import { TOOL_NAME_PATTERN } from "../../sandbox/contract/tool-name.ts";
 import type { Db } from "../database/open-database.ts";
+import { readBoundedPage } from "../records/bounded-page.ts";
 import { listAlias, listReleases, type ReleaseRecord } from "../records/releases.ts";
 import {
   findDefinitions,
   findVersion,
   listReadyVersions,
   readVersionFile,
+  type SizedDefinition,
   type ToolVersionRecord,
 } from "../records/tool-versions.ts";
 
@@ -74,6 +76,12 @@ function positionOf(sessionId: string | undefined, name: string): number {
 /** Longest time in ms that the registration of many tools runs without a pause. */
 const LONGEST_RUN_MS = 10;
 
+interface PageRow {
+  readonly toolName: string;
+  /** Undefined for a version that cannot be called. */
+  readonly found: SizedDefinition | undefined;
+}
+
 export interface ToolPage {
   readonly definitions: readonly ToolDefinition[];
   /** Name after which the next page begins; undefined if there is none. */
@@ -123,9 +131,22 @@ export class TenantTools implements Disposable {
       const largest = rest.reduce((most, one) => (one.weight > (most?.weight ?? 0) ? one : most), first);
       return { toolName, version: largest?.version ?? 0 };
     });
-    const byName = await findDefinitions(this.#db, tenantId, chosen);
-    const definitions = chosen.flatMap(({ toolName }) => byName.get(toolName) ?? []);
-    return { definitions, next: releases.length < page.limit ? undefined : releases.at(-1)?.toolName };
+    let from = 0;
+    const { rows, hasMore } = await readBoundedPage(
+      page.limit,
+      async (_last: PageRow | undefined, limit): Promise<readonly PageRow[]> => {
+        const part = chosen.slice(from, from + limit);
+        from += limit;
+        const byName = await findDefinitions(this.#db, tenantId, part);
+        return part.map(({ toolName }) => ({ toolName, found: byName.get(toolName) }));
+      },
+      ({ found }) => found?.bytes ?? 0,
+    );
+    const isLast = !hasMore && releases.length < page.limit;
+    return {
+      definitions: rows.flatMap(({ found }) => found?.definition ?? []),
+      next: isLast ? undefined : rows.at(-1)?.toolName,
+    };
   }
 
   /** Registers all tools of a tenant, for a list of them. */

@@ -158,6 +158,13 @@ const BODIES: readonly Body[] = [
     (own, body) => own.createKey(body),
   ],
   [
+    "updateKey(id, changes)",
+    // Each of them may be null, which removes the limit.
+    {},
+    { maxAsyncCalls: 1 },
+    (own, body) => own.updateKey("key_00000000000000000000000000", body),
+  ],
+  [
     "deploy(upload)",
     { name: "text", source: "text", language: "text" },
     { name: "one", source: "export default () => 1" },

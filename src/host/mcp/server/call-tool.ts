@@ -39,14 +39,22 @@ import { toCallToolResult } from "./tool-result.ts";
 export type McpHost = Pick<Glovebox, "execute" | "router"> & {
   listTools(options?: TenantScope): Promise<readonly ToolDefinition[]>;
   /**
-   * Returns up to `limit` tools after the one named `after`, always in the same order. Default: a part of what `listTools` returns
+   * Returns up to `limit` tools after the one named `after`, always in the same order: a list, whose page is the last one if it has fewer, or an
+   * object with the name after which the next page begins. Default: a part of what `listTools` returns
    */
   readonly listToolPage?:
-    | ((page: ToolPageRequest, options?: TenantScope) => Promise<readonly ToolDefinition[]>)
+    | ((page: ToolPageRequest, options?: TenantScope) => Promise<readonly ToolDefinition[] | HostToolPage>)
     | undefined;
   /** Registers a tool that the host loads when it is needed. Called before a request calls it. Default: all tools are registered. */
   readonly prepareTool?: ((toolName: string, options?: TenantScope) => Promise<void>) | undefined;
 };
+
+/** A page that can have fewer tools than requested although another one follows. */
+export interface HostToolPage {
+  readonly definitions: readonly ToolDefinition[];
+  /** Name after which the next page begins; undefined on the last one. */
+  readonly next: string | undefined;
+}
 
 /** Which tools a page has. */
 export interface ToolPageRequest {

@@ -57,7 +57,12 @@ export async function listToolPage(
 ): Promise<ListToolsResult> {
   if (host.listToolPage === undefined) return toToolPage(await host.listTools(scope), cursor);
   const after = cursor === undefined ? undefined : fromCursor(cursor);
-  return toPage(await host.listToolPage({ after, limit: PAGE_SIZE + 1 }, scope));
+  const found = await host.listToolPage({ after, limit: PAGE_SIZE + 1 }, scope);
+  if (!("definitions" in found)) return toPage(found);
+  const { definitions, next } = found;
+  // The tool that only shows that more follow is part of the next page.
+  if (definitions.length > PAGE_SIZE) return toPage(definitions);
+  return { tools: definitions.map(toMcpTool), ...(next === undefined ? {} : { nextCursor: toCursor(next) }) };
 }
 
 function toPage(rest: readonly ToolDefinition[]): ListToolsResult {

@@ -82,7 +82,7 @@ export function addApprovalRoutes(app: App, dependencies: ServerDependencies): v
     {
       summary: "Lists what waits for approval: versions of tools, and calls",
       description:
-        "Versions come first, with what they request in addition to the live version; decide about them at their own paths. Calls come by age, the oldest first while they are pending, otherwise the newest first; they need the scope `calls:read` too.",
+        "Versions come first, with what they request in addition to the live version; decide about them at their own paths. At most 200 are shown, and fewer if they are long: the next ones follow as soon as these are decided. Calls come by age, the oldest first while they are pending, otherwise the newest first; they need the scope `calls:read` too.",
       params: TenantParamsSchema,
       query: ApprovalQuerySchema,
       responses: { 200: json(pageOf(z.union([ApprovalSchema, CallApprovalSchema])), "A page of approvals") },

@@ -102,7 +102,7 @@ export function addProtocolRoutes(app: App, dependencies: ServerDependencies): v
     {
       summary: "Returns the tenant's tools in OpenAI's format",
       description:
-        "A page of up to 128 tools by name, as many as OpenAI's API accepts in one request. `names` maps the names that the model sees to the names of the tools.",
+        "A page of up to 128 tools by name, as many as OpenAI's API accepts in one request, and fewer if they are long. `names` maps the names that the model sees to the names of the tools.",
       params,
       query: OpenAIQuerySchema,
       responses: { 200: json(OpenAIToolsSchema, "The tools") },

@@ -175,9 +175,8 @@ export function addRunRoutes(app: App, dependencies: ServerDependencies): void {
     async (c, { params, query: { limit, cursor } }) => {
       const key = { tenantId: c.get("tenant").id, id: params.run };
       if ((await findRun(db, key)) === undefined) throw notFound("run", key.id);
-      const entries = await listRunEntries(db, key, { after: cursor, limit: limit + 1 });
-      const page = entries.slice(0, limit);
-      const next = entries.length > limit ? String(page.at(-1)?.position) : null;
+      const { rows: page, hasMore } = await listRunEntries(db, key, { after: cursor, limit });
+      const next = hasMore ? String(page.at(-1)?.position) : null;
       return c.json({ items: page.map(showEntry), next } as never, 200);
     },
   );

@@ -50,12 +50,8 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
     },
     async (c, input) => {
       const { limit, cursor } = input.query;
-      const tenants = await listTenants(db, { after: cursor, limit: limit + 1 });
-      const items = tenants.slice(0, limit);
-      return c.json(
-        { items: items.map(show), next: tenants.length > limit ? (items.at(-1)?.id ?? null) : null } as never,
-        200,
-      );
+      const { rows: items, hasMore } = await listTenants(db, { after: cursor, limit });
+      return c.json({ items: items.map(show), next: hasMore ? (items.at(-1)?.id ?? null) : null } as never, 200);
     },
   );
   addRoute(

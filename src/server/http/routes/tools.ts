@@ -7,7 +7,7 @@ import { toJsonParts } from "../../calls/outcome.ts";
 import { appendAudit } from "../../records/audit.ts";
 import { countOpenRuns } from "../../records/runs.ts";
 import { touchTenant } from "../../records/tenants.ts";
-import { deleteTool, listToolNames, listVersions } from "../../records/tool-versions.ts";
+import { deleteTool, findLatest, listToolNames } from "../../records/tool-versions.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { type DeployedVersion, DeploymentSchema, deploy } from "../../tools/deployment.ts";
 import { DraftSchema, runDraft } from "../../tools/draft.ts";
@@ -105,11 +105,7 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
       responses: { 200: json(VersionSummarySchema, "The latest version") },
     },
     async (c, input) => {
-      const [latest] = await listVersions(
-        db,
-        { tenantId: c.get("tenant").id, toolName: input.params.tool },
-        { limit: 1 },
-      );
+      const latest = await findLatest(db, { tenantId: c.get("tenant").id, toolName: input.params.tool });
       if (latest === undefined) throw notFound("tool", input.params.tool);
       return c.json(showVersion(latest), 200);
     },

@@ -22,7 +22,15 @@ import { originalsOf, parseUploadedSourceMap } from "../../tools/uploaded-source
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { numberPageQuery, OkSchema, pageOf, ToolNameSchema, VersionSchema, VersionSummarySchema } from "../schemas.ts";
+import {
+  numberPageQuery,
+  OkSchema,
+  pageOf,
+  SHORT_PAGES,
+  ToolNameSchema,
+  VersionSchema,
+  VersionSummarySchema,
+} from "../schemas.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 export const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
@@ -133,6 +141,7 @@ export function addVersionRoutes(app: App, dependencies: ServerDependencies): vo
     "GET /v1/tenants/{tenant}/tools/{tool}/versions",
     {
       summary: "Lists the versions of a tool, the newest first",
+      description: SHORT_PAGES,
       params: ToolParamsSchema,
       query: numberPageQuery(),
       responses: { 200: json(pageOf(VersionSummarySchema), "A page of versions") },
@@ -140,13 +149,12 @@ export function addVersionRoutes(app: App, dependencies: ServerDependencies): vo
     async (c, input) => {
       const { limit, cursor } = input.query;
       const key = { tenantId: c.get("tenant").id, toolName: input.params.tool };
-      const versions = await listVersions(db, key, { before: cursor, limit: limit + 1 });
-      if (versions.length === 0 && cursor === undefined) throw notFound("tool", input.params.tool);
-      const items = versions.slice(0, limit);
+      const { rows: items, hasMore } = await listVersions(db, key, { before: cursor, limit });
+      if (items.length === 0 && cursor === undefined) throw notFound("tool", input.params.tool);
       return c.json(
         {
           items: items.map(showVersion),
-          next: versions.length > limit ? String(items.at(-1)?.version) : null,
+          next: hasMore ? String(items.at(-1)?.version) : null,
         } as never,
         200,
       );
