@@ -110,7 +110,7 @@ Options of executor. Variables can set them too: GLOVEBOX_NATS_URL, GLOVEBOX_NAT
   --slots N           most calls that run at the same time, without nested ones (default: 32)
   --max-workers N     most worker processes (default: 16)
   --warm-processes N  worker processes that are started, and that no tenant has used yet (default: 1)
-  --warm-python-processes N  the same, with a loaded Python interpreter; about 300 MiB each (default: 1)
+  --warm-python-processes N  the same, with a loaded Python interpreter; about 230 MiB each (default: 1)
   --cache-dir FOLDER  the folder of bundles and code caches (default: ~/.cache/glovebox-executor)
   --alive-file FILE   a file that is written every 5 s while the executor runs, for probes
   --drain-ms N        how long calls may take to finish when it is stopped (default: 25000)

@@ -186,7 +186,7 @@ export interface GloveboxOptions {
         readonly warmProcesses?: number | undefined;
         /**
          * Warm processes with a Python interpreter loaded, 0 to 16. They are started when the first Python tool is added. Each takes about
-         * 300 MiB.
+         * 230 MiB.
          * @default 1
          */
         readonly warmPythonProcesses?: number | undefined;

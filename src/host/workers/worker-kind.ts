@@ -17,9 +17,9 @@ export const WORKER_KINDS = {
   plain: { warmMiB: 0, baseBytes: 150 * MiB, idleWorkMs: 0 },
   /**
    * Python. The process loads an interpreter for the next call at its start and after each call. It may contain three
-   * at once (the running one, the previous one, the next one) of about 100 MiB each.
+   * at once (the running one, the previous one, the next one) of about 70 MiB each.
    */
-  python: { warmMiB: 320, baseBytes: 500 * MiB, idleWorkMs: 15_000 },
+  python: { warmMiB: 240, baseBytes: 500 * MiB, idleWorkMs: 15_000 },
 } as const satisfies { readonly [name: string]: WorkerKindRow };
 export type WorkerKind = keyof typeof WORKER_KINDS;
 

@@ -43,7 +43,7 @@ export class WarmPythonIsolates {
   readonly #ready: ToolIsolate[] = [];
   /**
    * The compiled interpreter. V8 shares compiled code among the isolates of a process as long as a module with the same bytes exists: without
-   * this one, each isolate compiled the interpreter anew, which was half of its CPU time.
+   * this one, each isolate compiled the interpreter anew, which took 40 % of the CPU time of loading it.
    */
   #compiled: object | undefined;
   /** Pending creation of an isolate. At most one runs at a time. */

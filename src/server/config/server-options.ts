@@ -143,7 +143,7 @@ export const ServerOptionsSchema = z.strictObject({
   maxWorkers: z.int().min(1).max(1_024).default(16),
   /** Worker processes that are kept started, and that no tenant has used yet. */
   warmProcesses: z.int().min(0).max(64).default(1),
-  /** Worker processes with a loaded Python interpreter that are kept ready once a Python tool is called; each takes about 300 MiB. */
+  /** Worker processes with a loaded Python interpreter that are kept ready once a Python tool is called; each takes about 230 MiB. */
   warmPythonProcesses: z.int().min(0).max(16).default(1),
 });
 /** Options of `createServer`. All have a default. */
