@@ -283,3 +283,29 @@ test("the console offers it only where it is configured, and its secret is not s
     "Expected an https URL",
   );
 });
+
+test("a provider that has moved its endpoints is found again without a restart", async () => {
+  await using own = await OpenIdProvider.start();
+  own.idToken = (nonce) => own.sign({ nonce, ...claims });
+  await using store = await stores.create("sqlite");
+  await using moved = await start(store.options, own);
+  await apiOf(moved)("POST", "/v1/tenants", { id: "acme" });
+  const signIn = async (): Promise<string | null> => {
+    const { path, cookie } = await begin(moved);
+    return (await visit(path, cookie, moved)).headers.get("location");
+  };
+  expect(await signIn()).toBe("/console");
+  expect(await signIn()).toBe("/console");
+  expect(own.metadataRequests).toBe(1);
+  passed += 6 * 60_000;
+  own.prefix = "/moved";
+  own.keys = [await makeProviderKey("other")];
+  expect(await signIn()).toBe("/console");
+  expect(own.metadataRequests).toBe(2);
+  // While it cannot be read, the one before is used.
+  passed += 6 * 60_000;
+  own.isDown = true;
+  const there = await visit("/console/sign-in", "", moved);
+  expect([there.status, there.headers.get("location")]).toEqual([302, expect.stringContaining(`${own.issuer}/moved/`)]);
+  await moved.close({ drainMs: 0 });
+});

@@ -17,6 +17,9 @@ export const SIGN_IN_PATH = "/console/sign-in";
 export const CALLBACK_PATH: string = `${SIGN_IN_PATH}/callback`;
 /** Longest time in ms that a sign-in may take. */
 export const SIGN_IN_MS: number = 10 * 60_000;
+/** Time in ms after which the provider's metadata is read again, and the one after a failure. */
+const METADATA_MS = 5 * 60_000;
+const RETRY_MS = 30_000;
 /** Purpose of the encrypted attempt, which is bound to it: a value encrypted for another purpose is rejected. */
 const OWNER = { table: "sign_in", tenantId: "", name: "attempt" } as const;
 
@@ -89,7 +92,10 @@ export class OidcSignIn {
   readonly #config: OidcConfig;
   readonly #dependencies: OidcDependencies;
   readonly #libraries: Libraries;
-  #provider: Promise<Provider> | undefined;
+  #provider: Provider | undefined;
+  /** When the metadata is read again, by performance.now(). */
+  #until = 0;
+  #reading: Promise<Provider> | undefined;
 
   private constructor(config: OidcConfig, dependencies: OidcDependencies, libraries: Libraries) {
     this.#config = config;
@@ -102,16 +108,29 @@ export class OidcSignIn {
     return new OidcSignIn(config, dependencies, await importLibraries());
   }
 
-  /** Returns the provider. Its metadata is read when it is first needed, and again after a failure. */
-  #discover(): Promise<Provider> {
-    this.#provider ??= this.#readMetadata().catch((thrown: unknown) => {
-      this.#provider = undefined;
-      throw thrown;
+  /**
+   * Returns the provider. Its metadata is read when it is first needed, and again from time to time, because providers move their endpoints. While
+   * that fails, the one before is used.
+   */
+  async #discover(): Promise<Provider> {
+    const known = this.#provider;
+    if (known !== undefined && performance.now() < this.#until) return known;
+    this.#reading ??= this.#readMetadata(known).finally(() => {
+      this.#reading = undefined;
     });
-    return this.#provider;
+    try {
+      this.#provider = await this.#reading;
+      this.#until = performance.now() + METADATA_MS;
+      return this.#provider;
+    } catch (thrown) {
+      if (known === undefined) throw thrown;
+      this.#dependencies.onError(thrown);
+      this.#until = performance.now() + RETRY_MS;
+      return known;
+    }
   }
 
-  async #readMetadata(): Promise<Provider> {
+  async #readMetadata(before: Provider | undefined): Promise<Provider> {
     const { issuer, clientId, clientSecret } = this.#config;
     const { client, idTokens } = this.#libraries;
     const url = new URL(issuer);
@@ -126,7 +145,10 @@ export class OidcSignIn {
     );
     const { jwks_uri: jwksUri } = configuration.serverMetadata();
     const { onError } = this.#dependencies;
-    return { configuration, verify: idTokens.createIdTokenVerifier({ issuer, jwksUri, clientId, onError }) };
+    // The keys of a URL that has not changed stay known, and so does when they were fetched.
+    const isSame = before !== undefined && before.configuration.serverMetadata().jwks_uri === jwksUri;
+    const verify = isSame ? before.verify : idTokens.createIdTokenVerifier({ issuer, jwksUri, clientId, onError });
+    return { configuration, verify };
   }
 
   get redirectUri(): string {

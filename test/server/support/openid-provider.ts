@@ -42,6 +42,10 @@ export class OpenIdProvider implements AsyncDisposable {
   /** The keys that it publishes; the first one signs. */
   keys: readonly ProviderKey[] = [];
   isDown = false;
+  /** What its endpoints but that of its metadata begin with. Others do not exist. */
+  prefix = "";
+  /** How often its metadata was requested. */
+  metadataRequests = 0;
   /** Whether it accepts a code more than once, which no provider should. */
   acceptsUsedCodes = false;
   /** How often its keys were requested. */
@@ -83,20 +87,26 @@ export class OpenIdProvider implements AsyncDisposable {
   async #answer(request: IncomingMessage): Promise<Answer> {
     const url = new URL(request.url ?? "", this.issuer);
     if (this.isDown) return { status: 503, body: {} };
-    if (url.pathname === "/.well-known/openid-configuration") return { status: 200, body: this.#metadata() };
-    if (url.pathname === "/jwks") {
+    if (url.pathname === "/.well-known/openid-configuration") {
+      this.metadataRequests += 1;
+      return { status: 200, body: this.#metadata() };
+    }
+    if (!url.pathname.startsWith(`${this.prefix}/`)) return { status: 404, body: {} };
+    const path = url.pathname.slice(this.prefix.length);
+    if (path === "/jwks") {
       this.keyRequests += 1;
       return { status: 200, body: { keys: this.keys.map(({ publicJwk }) => publicJwk) } };
     }
-    if (url.pathname === "/authorize") return this.#authorize(url.searchParams);
+    if (path === "/authorize") return this.#authorize(url.searchParams);
     return await this.#exchange(new URLSearchParams(await readBody(request)));
   }
 
   #metadata(): object {
     const { issuer } = this;
+    const base = `${issuer}${this.prefix}`;
     return {
-      ...{ issuer, authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token` },
-      ...{ jwks_uri: `${issuer}/jwks`, response_types_supported: ["code"], subject_types_supported: ["public"] },
+      ...{ issuer, authorization_endpoint: `${base}/authorize`, token_endpoint: `${base}/token` },
+      ...{ jwks_uri: `${base}/jwks`, response_types_supported: ["code"], subject_types_supported: ["public"] },
       // Some providers list algorithms that prove nothing. A client must not accept them for that.
       id_token_signing_alg_values_supported: ["RS256", "ES256", "none", "HS256"],
       code_challenge_methods_supported: ["S256"],
