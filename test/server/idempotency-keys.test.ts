@@ -65,13 +65,45 @@ describe.for(STORES)("with %s", (kind) => {
   });
 
   test("a request with the key of a call that runs says when to send it again", async () => {
-    const caller = { tenantId: "acme", keyId: "k", now: Date.now() };
+    const { body: me } = await api<{ keyId: string }>("GET", "/v1/me");
+    const caller = { tenantId: "acme", keyId: me.keyId, now: Date.now() };
     await insertOnce(database.db, toNewRow({ toolName: "echo", input: {}, idempotencyKey: "open" }, caller, "sync"));
     const open = (await call("acme", "open")) as unknown as { status: number; headers: Headers; body: Failed };
     expect([open.status, open.headers.get("retry-after"), open.body.error.code]).toEqual([409, "1", "CONFLICT"]);
     expect(open.body.error.message).toContain("Send the same request again later");
     const other = await call("acme", "open", { n: 1 });
     expect([other.status, other.headers.get("retry-after")]).toEqual([409, null]);
+  });
+
+  test("the same request of another key gets neither the output nor a second call", async () => {
+    const path = "/v1/tenants/acme/tools/echo/calls";
+    const first = await call("acme", "mine", { n: 5 });
+    expect([first.status, first.body.output]).toEqual([200, 5]);
+    const send = (headers: object) =>
+      restricted<Failed & Partial<Items>>("POST", path, { input: { n: 5 } }, { "idempotency-key": "mine", ...headers });
+    for (const headers of [{}, { prefer: "respond-async" }]) {
+      const { status, body } = await send(headers);
+      expect([status, body.error?.code, JSON.stringify(body).includes(first.body.id)]).toEqual([
+        409,
+        "CONFLICT",
+        false,
+      ]);
+      expect(body.error.message).toContain("by another API key or user");
+    }
+    const batch = { calls: [{ tool: "echo", input: { n: 5 }, idempotencyKey: "mine" }] };
+    const { body: items } = await restricted<Items>("POST", "/v1/tenants/acme/calls", batch);
+    expect(items.items.map(({ state, output }) => [state, output])).toEqual([["rejected", undefined]]);
+    expect((await call("acme", "mine", { n: 5 })).body.id).toBe(first.body.id);
+
+    const run = (send: typeof api) =>
+      send<{ id: string; error?: object }>(
+        "POST",
+        "/v1/tenants/acme/runs",
+        { tool: "echo" },
+        { "idempotency-key": "r" },
+      );
+    const own = await run(api);
+    expect([(await run(restricted)).status, (await run(api)).body.id]).toEqual([409, own.body.id]);
   });
 
   test("a batch returns a conflict as the result of one call, and the results of the others", async () => {

@@ -50,7 +50,7 @@ export type CallProgressEvent =
   | { readonly event: "chunk"; readonly data: unknown }
   | { readonly event: "result"; readonly data: WholeCall };
 
-/** The idempotency key of a request was used before for something else, or its call has not ended. */
+/** The idempotency key of a request was used before for something else or by another caller, or its call has not ended. */
 export class IdempotencyConflict extends Error {
   override readonly name = "IdempotencyConflict";
   readonly isOtherRequest: boolean;
@@ -58,7 +58,7 @@ export class IdempotencyConflict extends Error {
   constructor(isOtherRequest: boolean) {
     super(
       isOtherRequest
-        ? "The Idempotency-Key was used before for another request. Use a new key for each request"
+        ? "The Idempotency-Key was used before for another request, or by another API key or user. Use a new one for each request"
         : "The call with this Idempotency-Key has not ended. Send the same request again later: it returns the call",
     );
     this.isOtherRequest = isOtherRequest;

@@ -82,9 +82,13 @@ export function checkActive({ state }: TenantRecord): void {
   throw unavailable(reason, message);
 }
 
-/** Returns the call that has used an idempotency key before. @throws {IdempotencyConflict} if it was another one, or runs still */
+/**
+ * Returns the call that has used an idempotency key before. The output of another caller's call is not disclosed, and the call is not made again: a
+ * client whose API key was replaced must not call twice.
+ * @throws {IdempotencyConflict} if it was another request, or one of another caller, or runs still
+ */
 export function checkSame(known: CallRow, row: CallRow): CallRow {
-  if (known.request_hash !== row.request_hash) throw new IdempotencyConflict(true);
+  if (known.request_hash !== row.request_hash || known.key_id !== row.key_id) throw new IdempotencyConflict(true);
   const isOpen = known.ended_at === null && known.state !== "waiting_for_approval";
   if (row.mode === "sync" && isOpen) throw new IdempotencyConflict(false);
   return known;

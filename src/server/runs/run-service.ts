@@ -189,7 +189,8 @@ export class RunService implements AsyncDisposable {
       ...{ tenant_id: key.tenantId, run_id: key.id, key_id: keyId, request_hash: hash, cancel_requested: 0 },
       ...{ idempotency_key: request.idempotencyKey ?? null, created_at: this.#dependencies.database.clock.now() },
     });
-    if (known !== undefined && known.request_hash !== hash) throw new IdempotencyConflict(true);
+    const isSame = known?.request_hash === hash && known.key_id === keyId;
+    if (known !== undefined && !isSame) throw new IdempotencyConflict(true);
     const id = known?.run_id ?? key.id;
     const row = await findRun(this.#dependencies.database.db, { ...key, id });
     if (row !== undefined) return { id, settled: Promise.resolve({ row }) };
