@@ -88,24 +88,58 @@ async function expectAnswers(tenantId: string, toolName: string): Promise<void> 
   }
 }
 
-const SITUATIONS: readonly (readonly [language: Language, count: number, loops: Language])[] = [
-  ["python", 4, "python"],
-  ["python", 4, "javascript"],
-  ["javascript", 4, "python"],
-  ["javascript", 4, "javascript"],
+const ADD_CELL = { typescript: "x += 1; x", python: "x += 1\nx" } as const;
+const LOOP_CELL = {
+  typescript: "console.log('begun'); for (;;);",
+  python: "import asyncio\nprint('begun')\nawait asyncio.sleep(0)\nwhile True:\n    pass",
+} as const;
+type SessionLanguage = keyof typeof ADD_CELL;
+const SESSION_LANGUAGES = ["typescript", "python"] as const;
+
+async function open(tenantId: string, language: SessionLanguage): Promise<Session> {
+  const session = await glovebox.openSession({ tenantId, language });
+  onTestFinished(() => session.close());
+  expect(codeOf(await session.run(language === "python" ? "x = 0" : "let x = 0"))).toBe("ok");
+  return session;
+}
+
+async function expectCells(session: Session, language: SessionLanguage): Promise<void> {
+  for (let n = 1; n <= CALLS; n += 1) expect(outputOf(await session.run(ADD_CELL[language]))).toBe(n);
+}
+
+async function startLoopingSessions(tenantId: string, language: SessionLanguage): Promise<Endless> {
+  const sessions = await Promise.all([open(tenantId, language), open(tenantId, language)]);
+  return await startEndless(sessions.map((session) => (options) => session.run(LOOP_CELL[language], options)));
+}
+
+/** Each kind of code that computes without end. Starting it is what costs, so all the others of its tenant run next to it. */
+const LOOPING: readonly (readonly [what: string, start: (tenantId: string) => Promise<Endless>])[] = [
+  ["four calls of a tool in JavaScript", (tenantId) => startLoops(tenantId, "javascript", 4)],
+  ["four calls of a tool in Python", (tenantId) => startLoops(tenantId, "python", 4)],
+  ["two sessions in TypeScript", (tenantId) => startLoopingSessions(tenantId, "typescript")],
+  ["two sessions in Python", (tenantId) => startLoopingSessions(tenantId, "python")],
 ];
 
-describe("next to a tool that computes without end", () => {
-  test.for(SITUATIONS)("calls of a tool in %s end while %i calls in %s go on", async ([language, count, loops]) => {
-    const tenantId = newTenant();
-    await glovebox.addTool({ name: "add", source: ADD[language], language }, { tenantId });
-    // The tool is known, and has a process that the other one may take.
-    await expectAnswers(tenantId, "add");
-    const { ended } = await startLoops(tenantId, loops, count);
-    await expectAnswers(tenantId, "add");
-    expect(ended).toEqual([]);
-  });
+test.for(LOOPING)("tools and sessions in both languages go on while %s compute without end", async ([, start]) => {
+  const tenantId = newTenant();
+  // The tools are known, and have processes that the other code may take.
+  for (const language of ["javascript", "python"] as const) {
+    await glovebox.addTool({ name: `add-${language}`, source: ADD[language], language }, { tenantId });
+    await expectAnswers(tenantId, `add-${language}`);
+  }
+  const sessions = await Promise.all(SESSION_LANGUAGES.map((language) => open(tenantId, language)));
+  const { ended } = await start(tenantId);
+  // At once: the longer the endless code runs, the more CPU time it takes from other tests.
+  const calls = (["javascript", "python"] as const).map((language) => expectAnswers(tenantId, `add-${language}`));
+  const cells = SESSION_LANGUAGES.flatMap((language, index) => [
+    expectCells(sessions[index] as Session, language),
+    open(tenantId, language).then((session) => expectCells(session, language)),
+  ]);
+  await Promise.all([...calls, ...cells]);
+  expect(ended).toEqual([]);
+});
 
+describe("next to a tool that computes without end", () => {
   test("calls of a tool in Python that is called for the first time end", async () => {
     const tenantId = newTenant();
     await glovebox.addTool({ name: "add", source: ADD.python, language: "python" }, { tenantId });
@@ -133,53 +167,5 @@ describe("next to a tool that computes without end", () => {
     // Each of these leaves a process idle that the waiting calls must not take.
     await expectAnswers(tenantId, "add");
     expect(begun()).toBeLessThanOrEqual(availableParallelism());
-  });
-});
-
-describe("sessions next to", () => {
-  const ADD_CELL = { typescript: "x += 1; x", python: "x += 1\nx" } as const;
-  const LOOP_CELL = {
-    typescript: "console.log('begun'); for (;;);",
-    python: "import asyncio\nprint('begun')\nawait asyncio.sleep(0)\nwhile True:\n    pass",
-  } as const;
-  type SessionLanguage = keyof typeof ADD_CELL;
-  const LANGUAGES = ["typescript", "python"] as const;
-
-  async function open(tenantId: string, language: SessionLanguage): Promise<Session> {
-    const session = await glovebox.openSession({ tenantId, language });
-    onTestFinished(() => session.close());
-    expect(codeOf(await session.run(language === "python" ? "x = 0" : "let x = 0"))).toBe("ok");
-    return session;
-  }
-
-  async function expectCells(session: Session, language: SessionLanguage): Promise<void> {
-    for (let n = 1; n <= CALLS; n += 1) expect(outputOf(await session.run(ADD_CELL[language]))).toBe(n);
-  }
-
-  const PAIRS = LANGUAGES.flatMap((language) => LANGUAGES.map((loops) => [language, loops] as const));
-
-  test.for(PAIRS)("sessions that compute without end: those in %s go on, those in %s loop", async (languages) => {
-    const [language, loops] = languages;
-    const tenantId = newTenant();
-    const session = await open(tenantId, language);
-    const looping = await Promise.all([open(tenantId, loops), open(tenantId, loops)]);
-    const { ended } = await startEndless(looping.map((other) => (options) => other.run(LOOP_CELL[loops], options)));
-    await expectCells(session, language);
-    await expectCells(await open(tenantId, language), language);
-    expect(ended).toEqual([]);
-  });
-
-  test.for([
-    ["typescript", "python"],
-    ["python", "python"],
-    ["typescript", "javascript"],
-    ["python", "javascript"],
-  ] as const)("tools that compute without end: a session in %s, tools in %s", async ([language, loops]) => {
-    const tenantId = newTenant();
-    const session = await open(tenantId, language);
-    const { ended } = await startLoops(tenantId, loops, 4);
-    await expectCells(session, language);
-    await expectCells(await open(tenantId, language), language);
-    expect(ended).toEqual([]);
   });
 });
