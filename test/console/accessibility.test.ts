@@ -21,9 +21,14 @@ afterAll(async () => {
 test("no page violates the rules of accessibility, on a wide and a narrow screen, in both themes", async () => {
   const { page, context, go, problems } = await visit(browser, under, under.key);
   const found: string[] = [];
+  await go("/nothing");
   for (const [name, pathOf, isReady] of PAGES) {
-    await go(pathOf(story));
-    await page.locator("main").getByText(isReady).first().waitFor();
+    const ready = page.locator("main").getByText(isReady).first();
+    // As a link of the page does, which keeps axe loaded. A text that is there already would not show that the next page is complete.
+    const path = JSON.stringify(`/console${pathOf(story)}`);
+    if (await ready.isVisible()) await go(pathOf(story));
+    else await page.evaluate(`history.pushState(null, "", ${path}); dispatchEvent(new PopStateEvent("popstate"))`);
+    await ready.waitFor();
     found.push(...(await findViolations(page, name)));
   }
   expect(found).toEqual([]);
