@@ -101,6 +101,17 @@ describe("an option of the table", () => {
     },
   );
 
+  test.for(VALUE_ROWS.filter(({ name }) => name === "grant"))(
+    "$command --grant rejects the name of an unknown capability",
+    async ({ command }) => {
+      for (const value of ["UNKNOWN", "onRollback", "FETCH"]) {
+        const end = await glovebox(command, ...POSITIONALS[command], "--grant", "kv", "--grant", value);
+        expectUsageError(end, `--grant: expected one of log, fetch, secrets, kv, tools`);
+        expect(end.stderr).toContain(`got "${value}"`);
+      }
+    },
+  );
+
   test.for(NUMBER_ROWS)(
     "$command --$name rejects values that are not a number in its range",
     async ({ command, name }) => {

@@ -1,6 +1,8 @@
 // The options and positional arguments of all commands as one table: the valid values, and whether an option may repeat. The parser checks
 // arguments against it before a command is loaded.
 import { isIP } from "node:net";
+import { BUILTIN_CAPABILITY_NAMES } from "../../sandbox/contract/capability-requests.ts";
+import { ENGINE_FEATURE_NAMES } from "../../sandbox/contract/engine-features.ts";
 import { LIMITS, type LimitName } from "../../sandbox/contract/limits.ts";
 
 /** An option's value and its check. No option accepts an empty value. */
@@ -59,6 +61,12 @@ const isHostName = (text: string): boolean => isIP(text) !== 0 || /^[A-Za-z0-9](
 /** Folders of packages that are linked into node_modules. */
 const LINKED_PACKAGE = { ...anyText("a folder"), multiple: true } as const satisfies OptionValue;
 
+/** A tool of the command line has no capabilities of a host. `onRollback` comes with `waitFor`. */
+const GRANTABLE: readonly string[] = [
+  ...BUILTIN_CAPABILITY_NAMES.filter((name) => name !== "onRollback"),
+  ...ENGINE_FEATURE_NAMES,
+];
+
 /** Options of every command that calls tools: the tenant, the limits, the grants and linked packages. */
 const GRANT_OPTIONS = {
   tenant: { expects: "an id", accepts: (text) => text.length <= MAX_TENANT_LENGTH },
@@ -68,7 +76,7 @@ const GRANT_OPTIONS = {
   // egress.ts checks the rule or secret itself.
   "allow-fetch": { ...anyText("host, host:port, *.host or an origin"), multiple: true },
   secret: { ...anyText("NAME=ENV"), multiple: true },
-  grant: { ...anyText("the name of a capability or an engine feature"), multiple: true },
+  grant: { expects: `one of ${GRANTABLE.join(", ")}`, accepts: (text) => GRANTABLE.includes(text), multiple: true },
   "linked-package": LINKED_PACKAGE,
 } as const satisfies OptionSpecs;
 
