@@ -7,7 +7,9 @@ import { ALL, CHART, ChartRenderer, canRender, LEAST, type Manifest, POOL, valid
 
 let chart: ChartRenderer;
 beforeAll(() => {
-  if (canRender) chart = new ChartRenderer();
+  if (!canRender) return;
+  chart = new ChartRenderer();
+  chart.prepare([...MESSAGES, ...SCHEMA].map(([, values]) => values));
 });
 afterAll(() => chart?.[Symbol.dispose]());
 
@@ -326,8 +328,10 @@ describe.skipIf(!canRender)("values of the Helm chart", () => {
   test("rejects null for each value with a default, and names it", () => {
     const paths = pathsOf(chart.coalesce({}));
     expect(paths.length).toBeGreaterThan(50);
+    const toValues = (path: readonly string[]): object => ({ ...ALL, ...valuesAt(path, null) });
+    chart.prepare(paths.map(toValues));
     for (const path of paths) {
-      const values = { ...ALL, ...valuesAt(path, null) };
+      const values = toValues(path);
       expect(() => chart.render(values), path.join(".")).toThrow(`required property "${path.at(-1)}"`);
     }
   });
@@ -385,7 +389,9 @@ describe.skipIf(!canRender)("values of the Helm chart", () => {
     const own: readonly { name: string }[] = deployment?.spec.template.spec.containers[0].env;
     const names = own.map(({ name }) => name).filter((name) => name.startsWith("GLOVEBOX_"));
     expect(names.length).toBeGreaterThan(10);
-    for (const name of [...names, "GLOVEBOX_MASTER_KEY", "GLOVEBOX_MASTER_KEY_COMMAND"]) {
+    const all = [...names, "GLOVEBOX_MASTER_KEY", "GLOVEBOX_MASTER_KEY_COMMAND"];
+    chart.prepare(all.flatMap((name) => [env({ name, value: "" }), env({ name, ...reference("a") })]));
+    for (const name of all) {
       const message = `controlPlane.env[0].name: Expected a variable that the chart does not own, got ${name}`;
       expect(() => chart.render(env({ name, value: "" })), name).toThrow(message);
       expect(() => chart.render(env({ name, ...reference("a") })), name).toThrow(message);
@@ -436,10 +442,12 @@ describe.skipIf(!canRender)("values of the Helm chart", () => {
     expect(paths.length).toBeGreaterThan(50);
     let rendered = 0;
     for (const text of ["true", "1e3", "no", 'a"b\n          injected: true\n---\nkind: Other\n# {{ fail "c" }}']) {
+      const toValues = (path: readonly string[]): object => replaceAt(values, path, text) as object;
+      chart.prepare(paths.map(toValues), { skipSchema: true });
       for (const path of paths) {
         const own = `${path.join(".")}: ${text}`;
         try {
-          const manifests = chart.render(replaceAt(values, path, text) as object, { skipSchema: true });
+          const manifests = chart.render(toValues(path), { skipSchema: true });
           expect(shapeOf(manifests), own).toEqual(expected);
           rendered += 1;
         } catch (error) {

@@ -1,6 +1,6 @@
 // Renders the Helm chart for tests, with the template engine and the functions that Helm uses, in a program that is compiled once.
-import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,6 +15,8 @@ export const CHART: string = fileURLToPath(new URL("../../deploy/helm/glovebox",
 const SOURCE = fileURLToPath(new URL("render/render.go", import.meta.url));
 /** Where Debian's packages of Go libraries are. */
 const LIBRARIES = "/usr/share/gocode";
+/** What the compiler has made of Go's own packages and of the libraries. It checks itself whether they have changed. */
+const GO_CACHE = fileURLToPath(new URL("../../node_modules/.cache/glovebox/go", import.meta.url));
 
 /** Whether the compiler and the libraries are installed. Tests that need them are skipped otherwise, and say so. */
 export const canRender: boolean = (() => {
@@ -48,33 +50,62 @@ interface RenderOptions {
   readonly skipSchema?: boolean;
 }
 
+interface Request {
+  readonly mode: "values" | "manifests";
+  /** The given values as JSON. */
+  readonly values: string;
+  readonly release?: string;
+  readonly namespace?: string;
+}
+
+interface Response {
+  readonly result?: unknown;
+  readonly error?: string;
+}
+
+const toRequest = (mode: Request["mode"], values: object, release = "demo"): Request => ({
+  ...{ mode, values: JSON.stringify(values) },
+  ...(mode === "manifests" ? { release, namespace: "tools" } : {}),
+});
+
 export class ChartRenderer implements Disposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "glovebox-chart-"));
   readonly #program = join(this.#folder, "render");
   readonly #chart: string;
   readonly #schema: Validator;
+  readonly #prepared = new Map<string, Response>();
 
   /** @param chart folder of the chart */
   constructor(chart: string = CHART) {
     this.#chart = chart;
     this.#schema = new Validator(JSON.parse(readFileSync(join(chart, "values.schema.json"), "utf8")), "7", false);
     execFileSync("go", ["build", "-o", this.#program, SOURCE], {
-      env: { ...process.env, GO111MODULE: "off", GOPATH: LIBRARIES, GOCACHE: join(this.#folder, "cache"), GOFLAGS: "" },
+      env: { ...process.env, GO111MODULE: "off", GOPATH: LIBRARIES, GOCACHE: GO_CACHE, GOFLAGS: "" },
     });
+  }
+
+  /** Renders values that a test is about to render one by one, in one process: starting the program takes most of its time. */
+  prepare(all: readonly object[], { release, skipSchema = false }: RenderOptions = {}): void {
+    const requests = all.flatMap((values) => [
+      ...(skipSchema ? [] : [toRequest("values", values)]),
+      toRequest("manifests", values, release),
+    ]);
+    for (const [index, response] of this.#send(requests).entries())
+      this.#prepared.set(JSON.stringify(requests[index]), response);
   }
 
   /** Returns values completed with the defaults of the chart. */
   coalesce(values: object): object {
-    return JSON.parse(this.#run("values", values)) as object;
+    return this.#run(toRequest("values", values)) as object;
   }
 
   /**
    * Returns the objects, as `helm template` does.
    * @throws {Error} if the values do not match the schema, and the error of a template
    */
-  render(values: object, { release = "demo", skipSchema = false }: RenderOptions = {}): readonly Manifest[] {
+  render(values: object, { release, skipSchema = false }: RenderOptions = {}): readonly Manifest[] {
     if (!skipSchema) this.#validate(this.coalesce(values));
-    return JSON.parse(this.#run("manifests", values, release, "tools")) as readonly Manifest[];
+    return this.#run(toRequest("manifests", values, release)) as readonly Manifest[];
   }
 
   #validate(values: object): void {
@@ -84,13 +115,21 @@ export class ChartRenderer implements Disposable {
     if (problems.length > 0) throw new Error(`The values do not match the schema\n${problems.join("\n")}`);
   }
 
-  #run(mode: "values" | "manifests", values: object, ...args: readonly string[]): string {
-    const path = join(this.#folder, "values.json");
-    writeFileSync(path, JSON.stringify(values));
-    const all = [mode, this.#chart, path, ...args];
-    const { status, stdout, stderr } = spawnSync(this.#program, all, { encoding: "utf8" });
-    if (status !== 0) throw new Error(stderr);
-    return stdout;
+  #run(request: Request): unknown {
+    const response = this.#prepared.get(JSON.stringify(request)) ?? this.#send([request])[0];
+    if (response?.error !== undefined) throw new Error(response.error);
+    // A copy: a test may change it.
+    return structuredClone(response?.result);
+  }
+
+  #send(requests: readonly Request[]): readonly Response[] {
+    const printed = execFileSync(this.#program, [this.#chart], {
+      ...{ input: requests.map((request) => JSON.stringify(request)).join("\n"), encoding: "utf8" },
+      ...{ maxBuffer: 256 * 1024 * 1024, env: { ...process.env, GOGC: "400" } },
+    });
+    const responses = printed.trimEnd().split("\n");
+    if (responses.length !== requests.length) throw new Error(`Expected ${requests.length} responses, got ${printed}`);
+    return responses.map((line) => JSON.parse(line) as Response);
   }
 
   [Symbol.dispose](): void {

@@ -1,16 +1,18 @@
 // Renders a Helm chart with what Helm itself uses: Go's text/template, the sprig functions, and sigs.k8s.io/yaml. Functions and the coalescing
 // of values behave as those of Helm 4 (pkg/engine, pkg/chart/common/util): a chart that fails closed here has to do so there. Usage:
 //
-//	render values CHART VALUES                       prints the coalesced values, which Helm validates against the schema
-//	render manifests CHART VALUES RELEASE NAMESPACE  prints the objects as a JSON array
+//	render CHART
 //
-// It prints the error of a template instead, and exits with 1.
+// It reads requests from stdin, and prints a response for each in a line: the coalesced values, which Helm validates against the schema; the
+// objects; or the error of a template. Requests share nothing but the process.
 package main
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -27,11 +29,29 @@ type Values map[string]interface{}
 
 type table = map[string]interface{}
 
+type request struct {
+	// "values" or "manifests".
+	Mode string `json:"mode"`
+	// The given values as YAML.
+	Values    string `json:"values"`
+	Release   string `json:"release"`
+	Namespace string `json:"namespace"`
+}
+
+type response struct {
+	Result interface{} `json:"result,omitempty"`
+	Error  string      `json:"error,omitempty"`
+}
+
 func read(path string) table {
 	text, err := os.ReadFile(path)
-	exitOn(err)
+	failOn(err)
+	return parseTable(text)
+}
+
+func parseTable(text []byte) table {
 	parsed := table{}
-	exitOn(yaml.Unmarshal(text, &parsed))
+	failOn(yaml.Unmarshal(text, &parsed))
 	return parsed
 }
 
@@ -178,7 +198,7 @@ func parse(name, text string) []json.RawMessage {
 	for _, document := range separator.Split(text, -1) {
 		object, err := yaml.YAMLToJSONStrict([]byte(document))
 		if err != nil {
-			exitOn(fmt.Errorf("YAML parse error on %s: %w", name, err))
+			failOn(fmt.Errorf("YAML parse error on %s: %w", name, err))
 		}
 		if string(object) != "null" {
 			objects = append(objects, object)
@@ -193,7 +213,7 @@ func checkPatterns(schema interface{}) {
 	case table:
 		if pattern, isText := schema["pattern"].(string); isText {
 			_, err := regexp.Compile(pattern)
-			exitOn(err)
+			failOn(err)
 		}
 		for _, below := range schema {
 			checkPatterns(below)
@@ -205,28 +225,31 @@ func checkPatterns(schema interface{}) {
 	}
 }
 
-func exitOn(err error) {
+// What answer recovers from.
+type failure struct{ message string }
+
+// Ends the answer to a request with an error.
+func failOn(err error) {
 	if err == nil {
 		return
 	}
 	if found := messagePattern.FindStringSubmatch(err.Error()); found != nil {
 		err = fmt.Errorf("execution error: %s", found[1])
 	}
-	fmt.Fprintln(os.Stderr, err)
-	os.Exit(1)
+	panic(failure{err.Error()})
 }
 
 func render(chart string, values table, release, namespace string) []json.RawMessage {
 	root := template.New("gotpl").Option("missingkey=zero")
 	root.Funcs(functionsOf(root))
 	paths, err := filepath.Glob(filepath.Join(chart, "templates", "*"))
-	exitOn(err)
+	failOn(err)
 	sort.Sort(sort.Reverse(sort.StringSlice(paths)))
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
-		exitOn(err)
+		failOn(err)
 		_, err = root.New(filepath.Base(path)).Parse(string(text))
-		exitOn(err)
+		failOn(err)
 	}
 	about := table{}
 	for name, value := range read(filepath.Join(chart, "Chart.yaml")) {
@@ -245,7 +268,7 @@ func render(chart string, values table, release, namespace string) []json.RawMes
 			"Template": Values{"Name": name, "BasePath": "templates"},
 		}
 		var text strings.Builder
-		exitOn(root.ExecuteTemplate(&text, name, data))
+		failOn(root.ExecuteTemplate(&text, name, data))
 		if name != "NOTES.txt" {
 			objects = append(objects, parse(name, strings.ReplaceAll(text.String(), "<no value>", ""))...)
 		}
@@ -253,14 +276,48 @@ func render(chart string, values table, release, namespace string) []json.RawMes
 	return objects
 }
 
-func main() {
-	mode, chart := os.Args[1], os.Args[2]
-	values := coalesceValues(read(os.Args[3]), read(filepath.Join(chart, "values.yaml")))
-	var result interface{} = values
-	if mode == "manifests" {
-		result = render(chart, values, os.Args[4], os.Args[5])
-	} else {
-		checkPatterns(read(filepath.Join(chart, "values.schema.json")))
+// Schemas whose patterns have been checked.
+var checked = map[string]bool{}
+
+func answer(chart string, asked request) (answered response) {
+	defer func() {
+		switch recovered := recover().(type) {
+		case nil:
+		case failure:
+			answered = response{Error: recovered.message}
+		default:
+			panic(recovered)
+		}
+	}()
+	values := coalesceValues(parseTable([]byte(asked.Values)), read(filepath.Join(chart, "values.yaml")))
+	if asked.Mode == "manifests" {
+		return response{Result: render(chart, values, asked.Release, asked.Namespace)}
 	}
-	exitOn(json.NewEncoder(os.Stdout).Encode(result))
+	// Reading the schema takes longer than all else.
+	if schema := filepath.Join(chart, "values.schema.json"); !checked[schema] {
+		checkPatterns(read(schema))
+		checked[schema] = true
+	}
+	return response{Result: values}
+}
+
+func main() {
+	requests := json.NewDecoder(os.Stdin)
+	responses := bufio.NewWriter(os.Stdout)
+	defer responses.Flush()
+	encoder := json.NewEncoder(responses)
+	for {
+		asked := request{}
+		err := requests.Decode(&asked)
+		if err == io.EOF {
+			return
+		}
+		if err == nil {
+			err = encoder.Encode(answer(os.Args[1], asked))
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 }
