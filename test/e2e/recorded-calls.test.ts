@@ -9,6 +9,7 @@ import { createClient } from "../../src/client/index.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
 import { DevToolsClient } from "../support/devtools-client.ts";
+import { keepInterpreter, useKnownInterpreter } from "../support/interpreter-cache.ts";
 import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
 const TOOL = `import { randomUUID } from "node:crypto";
@@ -33,6 +34,9 @@ let server: Server;
 /** Id and output of the recorded call. */
 let recorded: { readonly id: string; readonly output: { readonly total: number; readonly at: number } };
 
+/** Folders of the caches of the server and of the command line. */
+const caches = (): readonly string[] => [join(folder, "data", "cache"), join(folder, ".cache", "glovebox")];
+
 function start(...args: readonly string[]): NodeProcess {
   const run = new NodeProcess([MAIN, ...args], { cwd: folder, env: cliEnvironment(folder) });
   onTestFinished(() => run[Symbol.asyncDispose]());
@@ -52,7 +56,11 @@ const root = (path: string): string => fileURLToPath(new URL(`../../${path}`, im
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "glovebox-recorded-"));
-  server = await createServer({ port: 0, dataDir: join(folder, "data"), logLevel: "silent", limits: PATIENT_LIMITS });
+  for (const cache of caches()) useKnownInterpreter(cache);
+  server = await createServer({
+    ...{ port: 0, dataDir: join(folder, "data"), logLevel: "silent", limits: PATIENT_LIMITS },
+    ...{ warmProcesses: 0, warmPythonProcesses: 0 },
+  });
   const admin = createClient({ url: server.url, key: server.adminKey as string });
   await admin.createTenant({ id: "acme", policy: { recording: {} } });
   const tenant = admin.tenant("acme");
@@ -69,6 +77,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await server.close({ drainMs: 0 });
+  for (const cache of caches()) keepInterpreter(cache);
   await rm(folder, { recursive: true, force: true });
 });
 
