@@ -60,7 +60,7 @@ const CHAOS = ["test/chaos/*.test.ts"];
 /** The product as its users run it: the command line, the documents, the examples, and protocol suites of others. */
 const E2E = [
   "test/{cli,console,e2e,examples,mcp-conformance,types}/*.test.ts",
-  "test/docs.test.ts",
+  "test/{docs,doc-comments}.test.ts",
   "tools/**/*.test.ts",
 ];
 /** The packed tarball: installed on each supported version of Node by the test itself. */
