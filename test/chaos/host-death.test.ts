@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { commandOf, descendantsOf, readProcess, signal } from "../support/process-tree.ts";
+import { commandOf, descendantsOf, readProcess, signal, treeOf } from "../support/process-tree.ts";
 import { expectDead } from "../support/processes.ts";
 
 const SCRIPT = fileURLToPath(new URL("../support/busy-host-script.ts", import.meta.url));
@@ -38,17 +38,16 @@ async function freeze(host: ChildProcess): Promise<readonly number[]> {
   );
 }
 
-test("a host that is killed under load leaves no worker and no bundler behind", async () => {
+test("a host that is killed under load leaves no worker and no bundler behind, also if they had been stopped before", async () => {
   const host = await startHost();
   const pids = await freeze(host);
-  host.kill("SIGKILL");
-  await expectDead(pids);
-});
-
-test("a host that is killed leaves no worker behind that had been stopped before", async () => {
-  const host = await startHost();
-  const pids = await freeze(host);
-  for (const pid of pids.filter(isWorker)) signal(pid, "SIGSTOP");
+  // A worker may run under wrappers, which have its command line too.
+  const isOutermost = (pid: number): boolean => !isWorker(readProcess(pid)?.parent ?? 0);
+  const workers = pids.filter((pid) => isWorker(pid) && isOutermost(pid));
+  expect(workers.length).toBeGreaterThanOrEqual(2);
+  // Every other one: what is busy and what is stopped end at the same death.
+  for (const [index, worker] of workers.entries())
+    if (index % 2 === 0) for (const pid of treeOf(worker)) signal(pid, "SIGSTOP");
   host.kill("SIGKILL");
   await expectDead(pids);
 });
