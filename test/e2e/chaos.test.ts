@@ -9,7 +9,7 @@ import { afterAll, expect, test, vi } from "vitest";
 import { createClient } from "../../src/client/index.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { TestStores } from "../server/support/stores.ts";
-import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
+import { cliEnvironment, MAIN, NO_WARM_PROCESSES, NodeProcess } from "../support/cli-process.ts";
 import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
 const isWhole = process.env.GLOVEBOX_ATTACKS === "all";
@@ -38,7 +38,8 @@ test("with SQLite, every queued call ends once", { timeout: TEST_MS }, async () 
   const origin = `http://127.0.0.1:${(counter.address() as AddressInfo).port}`;
   const args = ["serve", "--port", "0", "--log-level", "silent", "--data-dir", dataDir];
   if (url !== undefined) args.push("--database", url);
-  const start = (): NodeProcess => new NodeProcess([MAIN, ...args], { cwd: folder, env: cliEnvironment(folder) });
+  const start = (): NodeProcess =>
+    new NodeProcess([MAIN, ...args], { cwd: folder, env: { ...cliEnvironment(folder), ...NO_WARM_PROCESSES } });
   const listening = async (server: NodeProcess): Promise<string> => {
     await vi.waitFor(() => expect(server.stdout + server.stderr).toMatch(/API reference|glovebox:/), {
       timeout: 300_000,

@@ -9,7 +9,7 @@ import { afterAll, expect, test, vi } from "vitest";
 import { createClient, type GloveboxClient, type TenantClient } from "../../src/client/index.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { STORES, TestStores } from "../server/support/stores.ts";
-import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
+import { cliEnvironment, MAIN, NO_WARM_PROCESSES, NodeProcess } from "../support/cli-process.ts";
 import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 
 const RUNS = Number(process.env.GLOVEBOX_SUSPENDED_RUNS ?? 20);
@@ -39,7 +39,10 @@ test.for(STORES)("with %s, each run ends once, on its version", { timeout: TEST_
   const args = ["serve", "--port", "0", "--log-level", "silent", "--data-dir", dataDir];
   if (url !== undefined) args.push("--database", url);
   const start = async (): Promise<{ readonly server: NodeProcess; readonly client: GloveboxClient }> => {
-    const server = new NodeProcess([MAIN, ...args], { cwd: folder, env: cliEnvironment(folder) });
+    const server = new NodeProcess([MAIN, ...args], {
+      cwd: folder,
+      env: { ...cliEnvironment(folder), ...NO_WARM_PROCESSES },
+    });
     await vi.waitFor(() => expect(server.stdout + server.stderr).toMatch(/API reference|glovebox:/), {
       timeout: 300_000,
     });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { apiOf } from "../server/support/api.ts";
-import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
+import { cliEnvironment, MAIN, NO_WARM_PROCESSES, NodeProcess } from "../support/cli-process.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -14,13 +14,11 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A process that waits for a call would only be started and killed. The first test has the default. */
-const FRUGAL = { GLOVEBOX_WARM_PROCESSES: "0", GLOVEBOX_WARM_PYTHON_PROCESSES: "0" } as const;
-
 const startWithDefaults = (args: readonly string[], env: NodeJS.ProcessEnv = {}): NodeProcess =>
   new NodeProcess([MAIN, ...args], { cwd: folder, env: { ...cliEnvironment(folder), ...env } });
+/** Only the first test needs a process that waits for a call. */
 const start = (args: readonly string[], env: NodeJS.ProcessEnv = {}): NodeProcess =>
-  startWithDefaults(args, { ...FRUGAL, ...env });
+  startWithDefaults(args, { ...NO_WARM_PROCESSES, ...env });
 
 interface Running {
   readonly url: string;
@@ -325,7 +323,7 @@ test.for(["SIGTERM", "SIGKILL"] as const)("started by npx, it stops when npx end
   writeFileSync(join(bin, "glovebox"), `#!/bin/sh\nexec ${process.execPath} ${MAIN} "$@"\n`, { mode: 0o755 });
   const args = ["glovebox", "serve", "--port", "0", "--log-level", "silent"];
   // A group of its own, so that nothing is left behind if the test fails.
-  const env = { ...cliEnvironment(folder), ...FRUGAL, PATH: process.env.PATH };
+  const env = { ...cliEnvironment(folder), ...NO_WARM_PROCESSES, PATH: process.env.PATH };
   const npx = spawn("npx", args, { cwd: folder, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
   try {
     let output = "";

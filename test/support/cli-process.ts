@@ -11,6 +11,9 @@ export const cliEnvironment = (home: string): NodeJS.ProcessEnv => ({
   NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
 });
 
+/** Variables of a server whose further processes and interpreters would only wait. */
+export const NO_WARM_PROCESSES = { GLOVEBOX_WARM_PROCESSES: "0", GLOVEBOX_WARM_PYTHON_PROCESSES: "0" } as const;
+
 /** Gives calls of a command line that states no limit more than the default, so that no test depends on how fast a process starts. */
 export function patiently(args: readonly string[]): readonly string[] {
   const [command = "", ...rest] = args;

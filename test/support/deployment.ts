@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient, type GloveboxClient } from "../../src/client/index.ts";
 import { USERS_FILE, writeCredentials } from "../../src/executor/credentials.ts";
-import { cliEnvironment, MAIN, NodeProcess } from "./cli-process.ts";
+import { cliEnvironment, MAIN, NO_WARM_PROCESSES, NodeProcess } from "./cli-process.ts";
 import { SHARED_CACHE } from "./host-zone.ts";
 import { keepInterpreter, linkBuilds, useKnownInterpreter } from "./interpreter-cache.ts";
 import { type NatsServer, startNatsServer } from "./nats-server.ts";
@@ -119,8 +119,7 @@ export async function openDeployment(options: DeploymentOptions): Promise<Deploy
   };
   writeFileSync(join(folder, "master.key"), Buffer.alloc(32, 7).toString("base64"));
   writeFileSync(join(folder, "glovebox.config.js"), `export default ${JSON.stringify(config)}`);
-  // Further processes and interpreters of each member would only wait.
-  const env = { ...cliEnvironment(folder), GLOVEBOX_WARM_PROCESSES: "0", GLOVEBOX_WARM_PYTHON_PROCESSES: "0" };
+  const env = { ...cliEnvironment(folder), ...NO_WARM_PROCESSES };
   const start = (args: readonly string[], wrapper: readonly string[] = []): NodeProcess =>
     resources.use(new NodeProcess(args, { cwd: folder, env, wrapper }));
   const nodeFlagsOf = options.nodeFlagsOf ?? (() => []);
