@@ -2,9 +2,28 @@
 // Entry point of the command. Checks the version of Node before it imports anything that requires a newer one.
 import nodeModule from "node:module";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { setFlagsFromString } from "node:v8";
+import { makeFolderSync } from "../bundler/locate/make-folder.ts";
 import { oldNodeMessage } from "../host/util/node-version.ts";
+
+/**
+ * Enables Node's cache of compiled code. It is in the user's home, because cached code that others could write would be executed. The folder
+ * is created first: where nothing can be created, such as below /proc, Node's own function never returns.
+ */
+function cacheCompiledCode(): void {
+  const home = homedir();
+  // With an empty HOME, the cache would be in the working directory.
+  if (!isAbsolute(home)) return;
+  const folder = join(home, ".cache", "glovebox", "node");
+  try {
+    makeFolderSync(folder);
+  } catch {
+    // Without a cache, the command takes longer.
+    return;
+  }
+  nodeModule.enableCompileCache(folder);
+}
 
 const oldNode = oldNodeMessage();
 if (oldNode !== undefined) {
@@ -14,9 +33,8 @@ if (oldNode !== undefined) {
   // An executor runs for long and allocates little: its space for new objects stays at 1 MiB, where it would grow to 32. It
   // would keep the cached code of all its functions, of which it calls few (2 MiB, measured).
   if (process.argv[2] === "executor") setFlagsFromString("--semi-space-growth-factor=1");
-  // Compiling takes a tenth of a short command's time (measured). The cache is in the user's home, because cached code that others could
-  // write would be executed. Without a writable cache, Node.js continues without it.
-  else nodeModule.enableCompileCache(join(homedir(), ".cache", "glovebox", "node"));
+  // Compiling takes a tenth of a short command's time (measured).
+  else cacheCompiledCode();
   // Installs the signal handlers before the rest is loaded.
   const { ProcessIo } = await import("./terminal/process-io.ts");
   await new ProcessIo(process).run(async (io) => {
