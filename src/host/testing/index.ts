@@ -2,6 +2,7 @@
 // automatically.
 /// <reference types="node" preserve="true" />
 import { fileURLToPath } from "node:url";
+import { inspect } from "node:util";
 import * as z from "zod";
 import type { DefinitionOverrides, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -110,7 +111,9 @@ async function openParsed(path: string | URL, options: OpenToolOptions): Promise
   if (!(path instanceof URL)) checkString(path, "path");
   const tenancy = tenantId === undefined ? {} : { tenancy: "multi" as const };
   const scope = tenantId === undefined ? {} : { tenantId };
-  const glovebox = await createGlovebox(toHostOptions(mergeDefined(tenancy, host), capabilities));
+  const errors = new StubErrors();
+  const watched = capabilities.map((capability) => errors.watch(capability));
+  const glovebox = await createGlovebox(toHostOptions(mergeDefined(tenancy, host), watched));
   try {
     const definition = await glovebox.addTool(
       {
@@ -119,7 +122,7 @@ async function openParsed(path: string | URL, options: OpenToolOptions): Promise
       },
       { ...scope, grant: [...grant, ...capabilities.map(({ name }) => name)] },
     );
-    return createOpenedTool(glovebox, definition, scope);
+    return createOpenedTool(glovebox, definition, scope, errors);
   } catch (thrown) {
     await glovebox.close();
     throw thrown;
@@ -144,27 +147,74 @@ function toHostOptions(host: GloveboxOptions, capabilities: readonly Capability[
   };
 }
 
-function createOpenedTool(glovebox: Glovebox, definition: ToolDefinition, scope: TenantScope): OpenedTool {
+interface StubError {
+  readonly capability: string;
+  readonly thrown: unknown;
+}
+
+/**
+ * What capabilities have thrown, by call. A tool only sees that a capability failed, as it would with a host; the author of a test sees the
+ * error too.
+ */
+class StubErrors {
+  readonly #byCall = new Map<string, StubError[]>();
+
+  /** Returns the capability with a handler that records what it throws. */
+  watch(capability: Capability): Capability {
+    const handler = async (input: never, context: CapabilityContext): Promise<unknown> => {
+      try {
+        return await capability.handler(input, context);
+      } catch (thrown) {
+        this.#byCall.get(context.callId)?.push({ capability: capability.name, thrown });
+        throw thrown;
+      }
+    };
+    return { ...capability, handler };
+  }
+
+  /** Records errors of a call until it ends, and returns its result with them. */
+  async during(callId: string, run: () => Promise<ToolResult>): Promise<[ToolResult, readonly StubError[]]> {
+    const errors: StubError[] = [];
+    this.#byCall.set(callId, errors);
+    try {
+      return [await run(), errors];
+    } finally {
+      this.#byCall.delete(callId);
+    }
+  }
+}
+
+function createOpenedTool(
+  glovebox: Glovebox,
+  definition: ToolDefinition,
+  scope: TenantScope,
+  stubErrors: StubErrors,
+): OpenedTool {
   let calls = 0;
-  const call: OpenedTool["call"] = (input = {}, context = {}) => {
+  const run = (input: unknown = {}, context: CallContext = {}): Promise<[ToolResult, readonly StubError[]]> => {
     calls += 1;
+    const id = `call-${calls}`;
     // Spreading a promise into another object would silently drop it.
     const given = isPlainObject(context) ? mergeDefined(scope, context as CallContext) : context;
-    return glovebox.execute({ id: `call-${calls}`, toolName: definition.name, arguments: input }, given);
+    return stubErrors.during(id, () => glovebox.execute({ id, toolName: definition.name, arguments: input }, given));
   };
   const tool: OpenedTool = {
     definition,
     glovebox: glovebox,
-    call,
+    async call(input, context) {
+      const [result] = await run(input, context);
+      return result;
+    },
     async output<Output>(input?: unknown, context?: CallContext) {
-      const result = await call(input, context);
-      if (!result.success) throw new Error(describeFailure(result.error));
-      return result.output as Output;
+      const [result, errors] = await run(input, context);
+      if (result.success) return result.output as Output;
+      const cause = errors.at(-1);
+      throw new Error(describeFailure(result.error, errors), cause === undefined ? {} : { cause: cause.thrown });
     },
     async failure(input, context) {
-      const result = await call(input, context);
+      const [result, errors] = await run(input, context);
       if (result.success) throw new Error(`Expected a failure, got ${JSON.stringify(result.output).slice(0, 200)}`);
-      return describeFailure(result.error);
+      return describeFailure(result.error, errors);
     },
     async replay(value) {
       const { toolVersion: _, ...recording } = parseRecording(value);
@@ -180,10 +230,14 @@ function createOpenedTool(glovebox: Glovebox, definition: ToolDefinition, scope:
   return tool;
 }
 
-function describeFailure({ code, message, details, stack }: Extract<ToolResult, { success: false }>["error"]): string {
+function describeFailure(
+  { code, message, details, stack }: Extract<ToolResult, { success: false }>["error"],
+  errors: readonly StubError[],
+): string {
   const lines = [`${code}: ${message}${details === undefined ? "" : ` ${JSON.stringify(details)}`}`];
   // The first line of a stack repeats the message.
   if (stack !== undefined) lines.push(...stack.split("\n").slice(1));
+  for (const { capability, thrown } of errors) lines.push(`The capability "${capability}" threw: ${inspect(thrown)}`);
   return lines.join("\n");
 }
 
@@ -203,7 +257,8 @@ export interface StubbedCapability extends Capability {
  * | `secrets` | the name of the secret | the placeholder; `placeholder-of-NAME` |
  * | `tools` | `{ name, input }` | the tool's output; null |
  *
- * @param answer for any other capability, receives the input and returns JSON; the tool receives an exception as an error
+ * @param answer for any other capability, receives the input and returns JSON. If it throws, the tool receives an error
+ *   without its message, as from a host, and `output()` and `failure()` state what it threw
  * @throws {ToolError} PARAM_INVALID for a malformed or reserved name, or an answer that is not a function
  * @example
  * ```typescript

@@ -3,14 +3,19 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { openTool, type StubbedCapability, stubCapability } from "../../../src/host/testing/index.ts";
+import { type OpenedTool, openTool, type StubbedCapability, stubCapability } from "../../../src/host/testing/index.ts";
 
-/** Runs a tool that was granted these stubs. */
-async function outputWith(execute: string, ...capabilities: readonly StubbedCapability[]): Promise<unknown> {
+/** Opens a tool that was granted these stubs. */
+async function openSource(execute: string, ...capabilities: readonly StubbedCapability[]): Promise<OpenedTool> {
   const folder = await mkdtemp(join(tmpdir(), "glovebox-stand-in-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   await writeFile(join(folder, "tool.ts"), `export default ${execute};`);
-  await using tool = await openTool(folder, { capabilities });
+  return await openTool(folder, { capabilities });
+}
+
+/** Runs a tool that was granted these stubs. */
+async function outputWith(execute: string, ...capabilities: readonly StubbedCapability[]): Promise<unknown> {
+  await using tool = await openSource(execute, ...capabilities);
   return await tool.output();
 }
 
@@ -128,4 +133,26 @@ test("a host's own capability cannot use a built-in name", async () => {
   await expect(openTool("nowhere", { capabilities: [stubCapability("log")] })).rejects.toThrow(
     /none with a reserved name/,
   );
+});
+
+test("the author of a test sees what a stub threw, and the tool does not", async () => {
+  const thrown = new Error("no price for this item");
+  const lookUp = stubCapability("lookUp", () => {
+    throw thrown;
+  });
+  await using tool = await openSource(`(input, { lookUp }) => lookUp(input)`, lookUp);
+  const result = await tool.call();
+  expect(result).toMatchObject({ error: { code: "TOOL_FAILED", message: 'The capability "lookUp" failed' } });
+  const text = 'The capability "lookUp" threw: Error: no price for this item\n    at ';
+  expect(await tool.failure()).toContain(text);
+  const error = await tool.output().catch((rejection: unknown) => rejection);
+  expect(error).toMatchObject({ message: expect.stringContaining(text), cause: thrown });
+});
+
+test("calls that run together each state what their own stubs threw", async () => {
+  const fails = stubCapability("fails", async (input) => await Promise.reject(new Error(`for ${String(input)}`)));
+  await using tool = await openSource("({ n }, { fails }) => fails(n)", fails);
+  const [first, second] = await Promise.all([tool.failure({ n: 1 }), tool.failure({ n: 2 })]);
+  expect([first.includes("for 1"), first.includes("for 2")]).toEqual([true, false]);
+  expect([second.includes("for 1"), second.includes("for 2")]).toEqual([false, true]);
 });
