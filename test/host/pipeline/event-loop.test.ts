@@ -49,7 +49,7 @@ const expectNoHold = <Value>(run: () => Value | Promise<Value>): Promise<Value> 
 
 test("the control blocks the event loop, and a turn longer than the bound fails", async () => {
   expect(await controlHoldMs()).toBeGreaterThan(0);
-  const never = { boundMs: 0, share: 0 };
+  const never = { boundMs: 0, share: 0, rounds: 2 };
   await expect(expectShortTurns(() => {}, never)).rejects.toThrow("Held the event loop");
 });
 
