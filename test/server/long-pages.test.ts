@@ -16,6 +16,11 @@ const MOST = PAGE_BYTES + 1024 * 1024;
 const LONG = "x".repeat(240 * 1024);
 const COUNT = 40;
 
+interface Row {
+  readonly id: number;
+  readonly bytes: number;
+}
+
 test("a page has the first rows that fit, and at least one", async () => {
   await fc.assert(
     fc.asyncProperty(
@@ -25,7 +30,7 @@ test("a page has the first rows that fit, and at least one", async () => {
         const all = sizes.map((bytes, id) => ({ id, bytes }));
         const seen: number[] = [];
         for (let after = -1, hasMore = true; hasMore; after = seen.at(-1) ?? -1) {
-          const page = await readBoundedPage(
+          const page = await readBoundedPage<Row>(
             limit,
             async (last, count) => all.slice((last?.id ?? after) + 1).slice(0, count),
             ({ bytes }) => bytes,
@@ -54,8 +59,8 @@ describe.for(STORES)("with %s", (kind) => {
   const readAll = async <Page extends { readonly next: string | null }>(path: string): Promise<readonly Page[]> => {
     const pages: Page[] = [];
     for (let cursor: string | null = ""; cursor !== null; ) {
-      const query = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
-      const { status, body } = await api<Page>("GET", `${path}${query}`);
+      const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+      const { status, body }: { status: number; body: Page } = await api<Page>("GET", `${path}${query}`);
       expect(status, JSON.stringify(body).slice(0, 500)).toBe(200);
       expect(Buffer.byteLength(JSON.stringify(body))).toBeLessThan(MOST);
       pages.push(body);
