@@ -197,7 +197,9 @@ export class SandboxRun implements CallListener, ChainedRun {
         toolKey: python?.toolKey ?? sha256,
         accountLimits: tenant.limits,
         toolLimits: limits,
-        ...(chain.parent === undefined ? {} : { parentSlot: chain.parent.nestedCallSlot }),
+        ...(chain.parent === undefined
+          ? {}
+          : { parentSlot: chain.parent.nestedCallSlot, rootNumber: chain.root.number }),
       },
       memoryMiB: limits.memoryMiB,
       pools: tenant.pools,

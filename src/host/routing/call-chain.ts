@@ -41,11 +41,16 @@ export interface OpenNestedCall {
   readonly startedAt: number;
 }
 
+/** Number of the chains that were created. */
+let created = 0;
+
 /** One call in its chain. Created for every call, so it allocates the rest only when needed. */
 export class CallChain {
   readonly callId: string;
   readonly toolName: string;
   readonly parent: CallChain | undefined;
+  /** Later calls have higher numbers. */
+  readonly number: number;
   readonly #limits: ChainLimits;
   #nestedCallSlot: NestedCallSlot | undefined;
   #calls: NestedCall[] | undefined;
@@ -72,6 +77,8 @@ export class CallChain {
     this.toolName = toolName;
     this.#limits = limits;
     this.parent = parent;
+    created += 1;
+    this.number = created;
   }
 
   get nestedCallSlot(): NestedCallSlot {

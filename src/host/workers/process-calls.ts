@@ -70,6 +70,13 @@ export class ProcessCalls implements Iterable<OpenCall> {
     return this.#calls.length > 0;
   }
 
+  /** Calls that the calls of the process wait for. */
+  get awaited(): number {
+    let sum = 0;
+    for (const { nested } of this.#calls) sum += nested;
+    return sum;
+  }
+
   /** Whether a call keeps the process from reading messages; see `mainThreadMs` in messages.ts. */
   get runsOnMainThread(): boolean {
     for (const call of this.#calls) if (call.runsOnMainThread) return true;

@@ -13,6 +13,7 @@ import { type Job, type JobOwner, PlacedJob, type SessionPlacement, type Ticket,
 import { prewarm } from "./prewarm.ts";
 import { BUSY_RATE } from "./process-priorities.ts";
 import type { PythonSources } from "./python-setup.ts";
+import { DeadlockWatch } from "./scheduling/deadlock-watch.ts";
 import { canUseParentSlot, type Entry, FairQueue } from "./scheduling/fair-queue.ts";
 import type { OwnerState } from "./scheduling/priority.ts";
 import { PACE_CPU_MS, ToolPaces } from "./scheduling/tool-pace.ts";
@@ -57,6 +58,7 @@ export class WorkerPool implements CallPool, JobOwner {
   readonly #sessions = new Map<WorkerProcess, Set<SessionPlacement>>();
   readonly #paces = new ToolPaces();
   readonly #placement: JobPlacement;
+  readonly #deadlocks: DeadlockWatch;
   #scheduling = false;
   #closed = false;
 
@@ -78,6 +80,11 @@ export class WorkerPool implements CallPool, JobOwner {
         onWaitEnd: () => this.#schedule(),
       },
     );
+    this.#deadlocks = new DeadlockWatch({
+      mayBeStuck: () => this.#mayBeStuck(),
+      isStuck: () => this.#isStuck(),
+      rejectOne: () => this.#rejectYoungest(),
+    });
   }
 
   /** Tools that may have crashed a process. */
@@ -227,6 +234,38 @@ export class WorkerPool implements CallPool, JobOwner {
     } finally {
       this.#scheduling = false;
     }
+    this.#deadlocks.look();
+  }
+
+  #mayBeStuck(): boolean {
+    if (this.#closed || this.#queue.queued === 0) return false;
+    const workers = this.#manager.all;
+    return workers.length >= this.#manager.max && workers.every(({ isNesting }) => isNesting);
+  }
+
+  /** A call that waits for anything else, such as a tool of an MCP server, can end although no process is free. */
+  #isStuck(): boolean {
+    const awaited = this.#manager.all.reduce((sum, worker) => sum + worker.awaited, 0);
+    let inPool = 0;
+    for (const { item } of this.#queue.entries()) if (item.job.claim.parentSlot !== undefined) inPool += 1;
+    for (const jobs of this.#placed.values())
+      for (const { job } of jobs.toArray()) if (job.claim.parentSlot !== undefined) inPool += 1;
+    return awaited === inPool;
+  }
+
+  /** The latest outermost call loses, so that the earliest one always goes on. */
+  #rejectYoungest(): void {
+    let youngest: PlacedJob | undefined;
+    for (const { item } of this.#queue.entries()) {
+      const { parentSlot, rootNumber = 0 } = item.job.claim;
+      if (parentSlot !== undefined && rootNumber >= (youngest?.job.claim.rootNumber ?? 0)) youngest = item;
+    }
+    if (youngest === undefined) return;
+    const { max } = this.#manager;
+    const retryAfterMs = this.#queue.retryAfterMs(youngest.job.claim.account);
+    const message = `Each of the ${max} worker processes (workers.max) has calls that wait for another call, and this one needs a process too; try again in ${retryAfterMs} ms`;
+    const cause = new ToolError("OVERLOADED", message, { details: { processes: max, retryAfterMs } });
+    this.#giveUp(youngest, { begun: false, cause });
   }
 
   #placeNext(): boolean {
@@ -267,6 +306,7 @@ export class WorkerPool implements CallPool, JobOwner {
   #place(placed: PlacedJob, worker: WorkerProcess): void {
     const { job, entry } = placed;
     this.#leaveQueue(placed, "placed");
+    this.#deadlocks.recordChange();
     if (entry !== undefined) this.#queue.begin(entry);
     placed.worker = worker;
     placed.attempts += 1;
@@ -328,6 +368,7 @@ export class WorkerPool implements CallPool, JobOwner {
     const { entry, worker } = placed;
     if (placed.state !== "placed" || entry === undefined) return;
     placed.state = "over";
+    this.#deadlocks.recordChange();
     this.#queue.end(entry, performance.now() - placed.placedAt);
     if (worker === undefined) return;
     if (placed.slot !== undefined) this.#placed.get(worker)?.delete(placed.slot);
@@ -443,6 +484,7 @@ export class WorkerPool implements CallPool, JobOwner {
     if (this.#closed) return;
     this.#closed = true;
     this.#placement[Symbol.dispose]();
+    this.#deadlocks[Symbol.dispose]();
     for (const { item } of [...this.#queue.entries()]) this.#giveUp(item, { begun: false });
     this.#manager[Symbol.dispose]();
   }

@@ -218,6 +218,10 @@ export class WorkerProcess {
   get isNesting(): boolean {
     return this.#calls.areNesting;
   }
+  /** Calls that the calls of the process wait for. */
+  get awaited(): number {
+    return this.#calls.awaited;
+  }
   /** Whether a call keeps the process from reading messages; see `mainThreadMs` in messages.ts. */
   get runsOnMainThread(): boolean {
     return this.#calls.runsOnMainThread;

@@ -28,6 +28,8 @@ export interface Claim {
    * on running calls. Without it, callers that hold every slot and wait for nested calls would deadlock.
    */
   readonly parentSlot?: NestedCallSlot | undefined;
+  /** Number of the outermost call of a nested one: later ones have higher numbers. */
+  readonly rootNumber?: number | undefined;
 }
 
 /** A queued or running call. */
