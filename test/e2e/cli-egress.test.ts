@@ -36,7 +36,7 @@ describe("glovebox run", () => {
     const elsewhere = await run(...input, "--allow-fetch", "api.example.com");
     expect([elsewhere.code, elsewhere.said]).toEqual([
       1,
-      expect.stringContaining('CAPABILITY_DENIED: Denied by the egress rule "allow"'),
+      expect.stringContaining('CAPABILITY_DENIED: Denied by the rule "allow" of the egress policy'),
     ]);
     const none = await run(...input);
     expect([none.code, none.said]).toEqual([1, expect.stringContaining("fetch is not granted to this tool")]);

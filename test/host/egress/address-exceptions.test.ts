@@ -10,7 +10,7 @@ import { codeOf, errorOf, makeGlovebox } from "../../support/host-zone.ts";
 
 const denied = (rule: string): object => ({
   code: "CAPABILITY_DENIED",
-  message: expect.stringMatching(new RegExp(`^Denied by the egress rule "${rule}": `)),
+  message: expect.stringMatching(new RegExp(`^Denied by the rule "${rule}" of the egress policy: `)),
 });
 
 /** All names are on this machine, as a name server of an attacker may say. */

@@ -350,7 +350,7 @@ describe("redirects", () => {
     expect(rejection).toEqual({
       code: "CAPABILITY_DENIED",
       message:
-        'Denied by the egress rule "redirect": the request was redirected more than 3 times (egress.maxRedirects)',
+        'Denied by the rule "redirect" of the egress policy: the request was redirected more than 3 times (egress.maxRedirects)',
     });
     expect(server.requests).toHaveLength(4);
   });

@@ -274,7 +274,9 @@ describe("a request's head with placeholders", () => {
   const basic = (text: string): string => `Basic ${Buffer.from(text).toString("base64")}`;
   const shortly = (rule: string): Rejection => ({
     code: "CAPABILITY_DENIED",
-    message: expect.stringMatching(new RegExp(`^Denied by the egress rule "${rule}": .* more than 65536 bytes`)),
+    message: expect.stringMatching(
+      new RegExp(`^Denied by the rule "${rule}" of the egress policy: .* more than 65536 bytes`),
+    ),
   });
 
   test.for<[string, string, (placeholder: string) => Parameters<TestCall["request"]>[1] & { readonly query?: string }]>(

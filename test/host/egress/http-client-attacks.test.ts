@@ -39,7 +39,7 @@ const send: HttpProgram = (parts) => {
 const attempt = async (options: Options): Promise<unknown> => await server.inTool(send, { options });
 const deniedBy = (rule: string): unknown => [
   "CAPABILITY_DENIED",
-  expect.stringContaining(`Denied by the egress rule "${rule}"`),
+  expect.stringContaining(`Denied by the rule "${rule}" of the egress policy`),
 ];
 
 describe("a tool that uses node:http", () => {

@@ -4,8 +4,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Secrets } from "../../../src/host/capabilities/fetch/egress-policy.ts";
+import { denied, type Secrets } from "../../../src/host/capabilities/fetch/egress-policy.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { redact } from "../../../src/host/observability/redaction/value-redactor.ts";
 import { onLoopback, rejectionOf, serve, TestCall, type TestServer } from "../../support/egress.ts";
 import {
   CALLBACK_ERROR_MESSAGE,
@@ -162,7 +163,9 @@ describe("a placeholder on its way to a host that it is not bound to", () => {
     const { path = "/", ...options } = place(await call.use("API_KEY"));
     expect(await rejectionOf(call.request(server.origin + path, options))).toEqual({
       code: "CAPABILITY_DENIED",
-      message: expect.stringMatching(/^Denied by the egress rule "secrets": the secret API_KEY is not bound to http:/),
+      message: expect.stringMatching(
+        /^Denied by the rule "secrets" of the egress policy: the secret API_KEY is not bound to http:/,
+      ),
     });
     expect(server.requests).toEqual([]);
   });
@@ -392,3 +395,11 @@ describe("a tool in the sandbox", () => {
     expect(server.requests).toHaveLength(1);
   });
 });
+
+test.for(["secrets", "capabilities.secrets", "headers", "userinfo", "url"] as const)(
+  "the error of the rule %s stays readable where it is redacted",
+  (rule) => {
+    const { message } = denied(rule, 'this tool has no secret "API_KEY"');
+    expect(redact(message)).toBe(message);
+  },
+);

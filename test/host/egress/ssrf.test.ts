@@ -5,7 +5,7 @@ import { LOOPBACK, onLoopback, type RequestOptions, rejectionOf, serve, TestCall
 
 const denied = (rule: string): object => ({
   code: "CAPABILITY_DENIED",
-  message: expect.stringMatching(new RegExp(`^Denied by the egress rule "${rule}": `)),
+  message: expect.stringMatching(new RegExp(`^Denied by the rule "${rule}" of the egress policy: `)),
 });
 
 /** The host is allowed by name; its address is denied. */

@@ -194,7 +194,7 @@ describe("a tool's WebSocket", () => {
       server.url,
     );
     const denied = (name: string, why: string): string =>
-      `error: CAPABILITY_DENIED: Denied by the egress rule "headers": a tool may not set "${name}": ${why}`;
+      `error: CAPABILITY_DENIED: Denied by the rule "headers" of the egress policy: a tool may not set "${name}": ${why}`;
     expect(output).toEqual([
       ["open", "close: 1005  true"],
       [denied("sec-websocket-key", "the host performs the handshake"), "close: 1006  false"],

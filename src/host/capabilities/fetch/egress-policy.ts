@@ -201,9 +201,14 @@ export type DenyingRule =
   | "secrets"
   | "capabilities.secrets";
 
-/** Returns the error of a request that an egress rule denies. */
+/**
+ * Returns the error of a request that an egress rule denies. A colon directly after the rule's name would make the reason the value of a
+ * secret where the text is redacted: `"secrets": …`.
+ */
 export const denied = (rule: DenyingRule, reason: string): ToolError =>
-  new ToolError("CAPABILITY_DENIED", `Denied by the egress rule "${rule}": ${reason}`, { details: { rule } });
+  new ToolError("CAPABILITY_DENIED", `Denied by the rule "${rule}" of the egress policy: ${reason}`, {
+    details: { rule },
+  });
 
 /**
  * Parses the rules in the `capabilities.fetch` of a tool's definition, which narrow the host's rules. Returns undefined if the definition
