@@ -82,7 +82,10 @@ describe("fetch() in a tool", () => {
     const server = await serve((_request, response) => response.end("ok"));
     expect(codeOf(await run("uncaught", server.origin))).toBe("ok");
     const error = errorOf(await run("uncaught", server.origin, { tenantId: "shut" }));
-    expect([error.code, error.message]).toEqual(["CAPABILITY_DENIED", expect.stringContaining('rule "allow" of the egress policy')]);
+    expect([error.code, error.message]).toEqual([
+      "CAPABILITY_DENIED",
+      expect.stringContaining('rule "allow" of the egress policy'),
+    ]);
   });
 
   test("fetch() that is aborted, or left when the call ends, leaves no connection", async () => {
