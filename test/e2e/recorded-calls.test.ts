@@ -137,7 +137,7 @@ test("the written test passes, and fails after the tool has changed", async () =
   const project = join(folder, "project");
   await mkdir(join(project, "node_modules"), { recursive: true });
   await symlink(root("node_modules/vitest"), join(project, "node_modules", "vitest"));
-  const alias = JSON.stringify({ "glovebox/testing": root("src/host/testing/index.ts") });
+  const alias = JSON.stringify({ "glovebox/testing": root("dist/host/testing/index.js") });
   await writeFile(join(project, "vitest.config.mjs"), `export default { resolve: { alias: ${alias} } };`);
   await writeFile(join(project, "tool.ts"), TOOL);
   const written = await gloveboxIn(project, "test", "tool.ts", "--record", recorded.id);
