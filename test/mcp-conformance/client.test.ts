@@ -12,7 +12,7 @@ import { runScenario, type Scenario } from "./suite-client.ts";
 
 /** Number of scored scenarios of each set, at the installed version of the suite. */
 const SCORED = { "2025-11-25": 18, "2026-07-28": 32 } as const;
-const RELAY = fileURLToPath(new URL("relay.ts", import.meta.url));
+const RELAY = fileURLToPath(new URL("relay.mjs", import.meta.url));
 
 /** Scenarios that run at the same time. The suite starts all at once, and some of its checks allow seconds for an answer. */
 const CONCURRENT = 4;
