@@ -1,7 +1,8 @@
 // Built-in modules without a meaning in a sandbox. They can be imported, and their functions throw an error that names an alternative. Pure
 // queries (isIP, isMainThread) return a value.
 
-import { unsupported } from "./node-error.ts";
+import { callable } from "./callable-classes.ts";
+import { checkString, unsupported } from "./node-error.ts";
 import { EventEmitter } from "./node-events.ts";
 import { unsupportedMembers } from "./unsupported-members.ts";
 
@@ -11,7 +12,7 @@ const unsupportedAll = (module: string, instead: string, names: string) =>
 
 const SOCKETS = "a tool has no sockets; use fetch, which the host can grant";
 const PROCESSES = "a tool cannot start processes or threads";
-const CODE = "code is bundled at build time";
+const CODE = "a tool has one context; use vm.runInThisContext() or Function";
 const ENGINE = "a tool cannot control the engine";
 const NAMES = "a tool has no DNS; use fetch, which the host can grant";
 
@@ -159,12 +160,33 @@ const cluster = Object.assign(new EventEmitter(), {
   settings: {},
 });
 
+/** Evaluates a script in the global scope. Throws an EvalError if the host has turned dynamic code off. */
+function runInThisContext(code: unknown): unknown {
+  checkString(code, "code");
+  return (web.eval as (source: string) => unknown)(code);
+}
+
+/** Compiles when it runs, so a syntax error is thrown there. */
+class Script {
+  readonly #code: string;
+  constructor(code: unknown) {
+    this.#code = `${code as string}`;
+  }
+  runInThisContext(): unknown {
+    return runInThisContext(this.#code);
+  }
+}
+Object.assign(Script.prototype, unsupportedAll("vm.Script", CODE, "createCachedData runInContext runInNewContext"));
+
 const vm = {
   ...unsupportedAll(
     "vm",
     CODE,
-    "Script SourceTextModule SyntheticModule compileFunction createContext createScript measureMemory runInContext runInNewContext runInThisContext",
+    "SourceTextModule SyntheticModule compileFunction createContext measureMemory runInContext runInNewContext",
   ),
+  Script: callable(Script),
+  createScript: (code: unknown): Script => new Script(code),
+  runInThisContext,
   constants: {},
   isContext: (): boolean => false,
 };

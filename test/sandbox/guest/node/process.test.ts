@@ -163,7 +163,7 @@ describe("the table of built-ins", () => {
     ["child_process", "execSync", /cannot start processes/],
     ["worker_threads", "Worker", /cannot start processes or threads/],
     ["cluster", "fork", /cannot start processes/],
-    ["vm", "runInNewContext", /bundled at build time/],
+    ["vm", "runInNewContext", /a tool has one context/],
     ["v8", "setFlagsFromString", /cannot control the engine/],
     ["inspector", "open", /cannot control the engine/],
     ["sqlite", "DatabaseSync", /no database files/],
@@ -174,6 +174,29 @@ describe("the table of built-ins", () => {
     const end = await runGuest(`() => { const module = process.getBuiltinModule("node:${module}"); return ${call}; }`);
     expect(end).toMatchObject({ outcome: "thrown", value: { code: "ERR_SANDBOX_UNSUPPORTED" } });
     expect(end.value).toMatchObject({ message: expect.stringMatching(words) });
+  });
+
+  test("vm evaluates scripts in the tool's own context", async () => {
+    await expectLikeNode(() => {
+      const vm = process.getBuiltinModule("node:vm");
+      const script = new vm.Script("globalThis.count = (globalThis.count ?? 0) + 1");
+      const fails = (code: string): string => {
+        try {
+          return String(vm.runInThisContext(code));
+        } catch (error) {
+          return (error as Error).name;
+        }
+      };
+      const local = 1;
+      const results = [script.runInThisContext(), script.runInThisContext(), fails("typeof local"), fails("}"), local];
+      Reflect.deleteProperty(globalThis, "count");
+      return [results, Array.isArray(vm.runInThisContext("[1, 2]")), vm.isContext({})];
+    }, undefined);
+  });
+
+  test("vm fails where the host has turned dynamic code off", async () => {
+    const end = await runGuest("() => process.getBuiltinModule('node:vm').runInThisContext('1')", { features: [] });
+    expect(end).toMatchObject({ outcome: "thrown", value: { name: expect.stringMatching(/EvalError|TypeError/) } });
   });
 
   test("has the members that packages read while they load", async () => {
