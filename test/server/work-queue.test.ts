@@ -30,7 +30,7 @@ interface StoredCall {
 type Api = ReturnType<typeof apiOf>;
 
 const SLOTS = 2;
-const patiently = { timeout: 200_000, interval: 50 };
+const patiently = { timeout: 200_000, interval: 250 };
 /** Says that it runs, and waits until its tenant's store says that it may end. */
 const GATED = `export const capabilities = { kv: true };
   export const limits = { timeoutMs: 300_000 };
