@@ -272,7 +272,8 @@ describe.for(STORES)("durable code with %s", (kind) => {
     },
   );
 
-  test("Python waits too, and a value that was saved before is there", async () => {
+  // One database is enough, because starting interpreters takes most of the time. With Postgres, Python continues in another replica below.
+  test.runIf(kind === "sqlite")("Python waits too, and a value that was saved before is there", async () => {
     await using code = await connect();
     const source = `
 await result.save("early", 1)
@@ -469,7 +470,8 @@ test.for(STORES)("with %s, code continues after its server was killed, and makes
 
   server = await start();
   const state = async (): Promise<unknown> => (await server.api<Run>("GET", `${base}/runs/${id}`)).body.state;
-  await expect.poll(state, POLL).toBe("succeeded");
+  // The lease of the server that was killed ends first.
+  await expect.poll(state, { interval: 1_000 }).toBe("succeeded");
   {
     await using after = await connectCodeMode(server.url, "acme", key);
     expect(await after.get(id)).toMatchObject({ status: "ok", value: ["done", "EFFECTS_POSSIBLE", "done"] });
