@@ -136,6 +136,14 @@ describe.skipIf(!canRender)("the Helm chart", () => {
     expect(odd?.spec.template.spec.terminationGracePeriodSeconds).toBe(46);
   });
 
+  test("restarts no server that is alive and not ready, such as one with a full disk", () => {
+    const [probed] = workloads(all)
+      .map(({ spec }) => spec.template.spec.containers[0])
+      .filter(({ startupProbe }) => startupProbe.httpGet);
+    const paths = ["startupProbe", "livenessProbe", "readinessProbe"].map((name) => probed[name].httpGet.path);
+    expect(paths).toEqual(["/healthz", "/healthz", "/readyz"]);
+  });
+
   test("selects the pods of one component with each object", () => {
     const labels = workloads(all).map(({ spec }) => spec.template.metadata.labels as Record<string, string>);
     const selected = (selector: Record<string, string>): number =>

@@ -71,7 +71,7 @@ describe("process", () => {
 
 describe("process.env", () => {
   /** Statements that change `env`. The result is their error, or the values that they return and leave. */
-  test.for([
+  test.for<readonly [what: string, statements: string]>([
     ["numbers become text", "env.X = 5"],
     ["undefined becomes text", "env.X = undefined"],
     ["null becomes text", "env.X = null"],
