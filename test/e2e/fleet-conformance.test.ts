@@ -1,4 +1,4 @@
-// The same scenarios against one server, three replicas with one Postgres, and a control plane with two executors: same results, same errors,
+// The same scenarios against one server, three replicas with one Postgres, and a control plane with four executors: same results, same errors,
 // same effects, logs and timelines. The first set-up is checked against what is expected, the others against the first.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -13,7 +13,6 @@ import { hasNatsServer } from "../support/nats-server.ts";
 
 const SCENARIOS: readonly Scenario[] = [...CALL_SCENARIOS, ...RESOURCE_SCENARIOS];
 const REFERENCE = "one server";
-const REPLICAS = "three replicas";
 const CONFIG = { limits: { timeoutMs: 300_000, queueMs: 300_000, cpuMs: 120_000 }, maxWorkers: 4 };
 
 const stores = new TestStores();
@@ -32,12 +31,12 @@ afterAll(async () => {
 
 const SET_UPS: { readonly [name: string]: () => Promise<DeploymentOptions> } = {
   [REFERENCE]: async () => ({ servers: 1 }),
-  [REPLICAS]: async () => {
+  "three replicas": async () => {
     const { database = "" } = (await stores.create("postgres")).options;
     return { servers: 3, databaseOf: () => database };
   },
-  "a control plane with two executors": async () => ({
-    ...{ servers: 1, executors: ["one", "two"] },
+  "a control plane with four executors": async () => ({
+    ...{ servers: 1, executors: ["one", "two", "three", "four"] },
     // Executors on a busy machine are silent for a while, and not lost.
     config: { ...CONFIG, executorSilenceMs: 60_000 },
   }),
@@ -75,8 +74,7 @@ describe.for(Object.keys(SET_UPS))("with %s", (name) => {
     await deployment?.[Symbol.asyncDispose]();
   });
 
-  const scenarios = name === REPLICAS ? SCENARIOS.filter(({ isOfWorker }) => !isOfWorker) : SCENARIOS;
-  test.skipIf(isSkipped).for(scenarios)("$what", async ({ what, run, expected }) => {
+  test.skipIf(isSkipped).for(SCENARIOS)("$what", async ({ what, run, expected }) => {
     statuses = [];
     const text = async (path: string): Promise<string> => (await (deployment as Deployment).fetch(path)).text();
     const seen = await run({ client, acme: client.tenant("acme"), origin, text });

@@ -17,8 +17,6 @@ export interface ScenarioContext {
 
 export interface Scenario {
   readonly what: string;
-  /** Is the same for one server and for replicas, apart from what another scenario shows as well. */
-  readonly isOfWorker?: true | undefined;
   readonly run: (context: ScenarioContext) => Promise<unknown>;
   /** What must be part of the outcome. */
   readonly expected: unknown;
@@ -88,8 +86,8 @@ export async function untilTimeout(
 
 /** One call at once, its record and its timeline; and the same call from the queue. */
 const singleCalls = SINGLE_CALLS.map(
-  ({ what, isOfWorker, tool, input, timeoutMs, expected }): Scenario => ({
-    ...{ what, isOfWorker },
+  ({ what, tool, input, timeoutMs, expected }): Scenario => ({
+    what,
     run: async ({ acme, origin }) => {
       const make = (limitMs?: number): Promise<Call> =>
         acme.call(tool, { input: input(origin), ...(limitMs && { timeoutMs: limitMs }) });

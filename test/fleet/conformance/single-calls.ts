@@ -144,8 +144,6 @@ export interface SingleCall {
   readonly input: (origin: string) => object;
   /** Longest time of a call that ends with it. */
   readonly timeoutMs?: number;
-  /** Differs from another call only inside the worker process, which each replica runs as one server does. */
-  readonly isOfWorker?: true;
   /** What one process returns: `output` or `code`, and `logs`. */
   readonly expected: object;
 }
@@ -250,18 +248,11 @@ export const SINGLE_CALLS: readonly SingleCall[] = [
   },
   {
     what: "an error of a tool in Python",
-    isOfWorker: true,
     tool: "python",
     input: () => ({ text: "" }),
     expected: { code: "TOOL_FAILED" },
   },
-  {
-    what: "a key-value store in Python",
-    isOfWorker: true,
-    tool: "pythonCounts",
-    input: () => ({}),
-    expected: { output: 1 },
-  },
+  { what: "a key-value store in Python", tool: "pythonCounts", input: () => ({}), expected: { output: 1 } },
   {
     what: "nested calls of a tool in Python",
     tool: "pythonNests",
@@ -270,35 +261,30 @@ export const SINGLE_CALLS: readonly SingleCall[] = [
   },
   {
     what: "a request with a secret in Python",
-    isOfWorker: true,
     tool: "pythonFetches",
     input: (origin) => ({ url: `${origin}/` }),
     expected: { output: { status: 200, text: expect.stringMatching(/^got Bearer (?!s3cret)/) } },
   },
   {
     what: "a long source and a long input in Python",
-    isOfWorker: true,
     tool: "pythonLarge",
     input: () => ({ text: "x".repeat(400_000) }),
     expected: { output: "x".repeat(800_000) },
   },
   {
     what: "a tool in Python that computes for ever",
-    isOfWorker: true,
     tool: "pythonLoop",
     input: () => ({}),
     expected: { code: "CPU_LIMIT" },
   },
   {
     what: "a tool in Python that uses too much memory",
-    isOfWorker: true,
     tool: "pythonMemory",
     input: () => ({}),
     expected: { code: "MEMORY_LIMIT" },
   },
   {
     what: "a tool in Python that waits for ever",
-    isOfWorker: true,
     tool: "pythonWaits",
     input: () => ({}),
     timeoutMs: 15_000,
