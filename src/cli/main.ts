@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 // Entry point of the command. Checks the version of Node before it imports anything that requires a newer one.
 import nodeModule from "node:module";
-import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
+import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { makeFolderSync } from "../bundler/locate/make-folder.ts";
+import { homeFolder } from "../host/util/home-folder.ts";
 import { oldNodeMessage } from "../host/util/node-version.ts";
 
 /**
@@ -12,11 +12,9 @@ import { oldNodeMessage } from "../host/util/node-version.ts";
  * is created first: where nothing can be created, such as below /proc, Node's own function never returns.
  */
 function cacheCompiledCode(): void {
-  const home = homedir();
-  // With an empty HOME, the cache would be in the working directory.
-  if (!isAbsolute(home)) return;
-  const folder = join(home, ".cache", "glovebox", "node");
+  let folder: string;
   try {
+    folder = join(homeFolder(), ".cache", "glovebox", "node");
     makeFolderSync(folder);
   } catch {
     // Without a cache, the command takes longer.

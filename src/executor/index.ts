@@ -1,7 +1,6 @@
 // An executor: a process that runs the calls of control planes in its own worker processes. It has outgoing connections
 // to NATS only, and neither a database nor secrets.
 import { randomBytes } from "node:crypto";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
 import { loadSandboxArtifacts } from "../bundler/artifacts/sandbox-artifacts.ts";
@@ -23,6 +22,7 @@ import { NatsUrlSchema } from "../host/fleet/fleet-options.ts";
 import { MAX_SLOTS } from "../host/fleet/protocol/messages.ts";
 import { DEFAULT_POOL, PoolSchema } from "../host/fleet/protocol/pool-name.ts";
 import type { ExecutorIdentity } from "../host/fleet/protocol/subjects.ts";
+import { homeFolder } from "../host/util/home-folder.ts";
 import { oldNodeMessage } from "../host/util/node-version.ts";
 import { ProcessStarter } from "../host/workers/spawn/process-starter.ts";
 import { startWorkers } from "../host/workers/start-workers.ts";
@@ -54,7 +54,7 @@ const ExecutorOptionsSchema = strictObject({
   cacheDir: z
     .string()
     .min(1)
-    .default(() => join(homedir(), ".cache", "glovebox-executor")),
+    .default(() => join(homeFolder(), ".cache", "glovebox-executor")),
   /** Largest size of the bundles on disk, in bytes. */
   maxCacheBytes: z
     .int()

@@ -1,10 +1,10 @@
 // The server and the key that commands use: from the environment, or as `glovebox login` has stored them.
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import * as z from "zod";
 import { makeFolderSync } from "../../bundler/locate/make-folder.ts";
 import { ApiError, createClient, type GloveboxClient, type TenantClient } from "../../client/index.ts";
+import { homeFolder } from "../../host/util/home-folder.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, OutputError, toWriteError, UsageError } from "../usage.ts";
@@ -15,7 +15,7 @@ const CredentialsSchema = z.strictObject({ url: z.url(), key: z.string().min(1) 
 export type ServerLogin = z.infer<typeof CredentialsSchema>;
 
 const fileIn = (env: NodeJS.ProcessEnv): string =>
-  join(env.HOME ?? homedir(), ".config", "glovebox", "credentials.json");
+  join(homeFolder(env.HOME), ".config", "glovebox", "credentials.json");
 
 /**
  * Stores the server and the key, readable for this user only.

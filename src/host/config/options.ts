@@ -1,5 +1,5 @@
 // The zod schemas of the options of createGlovebox(): they validate the options and state every default.
-import { availableParallelism, homedir, totalmem } from "node:os";
+import { availableParallelism, totalmem } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
 import { BUILTIN_TOOL_NAMES } from "../../bundler/artifacts/builtin-bundles.ts";
@@ -27,6 +27,7 @@ import { RunStoreSchema } from "../runs/run-options.ts";
 import { QuotasSchema, RateLimitSchema } from "../tenants/quotas/quota-options.ts";
 import { QuotaStoreSchema } from "../tenants/quotas/quota-store.ts";
 import { checkTenancyOptions, tenancyFields } from "../tenants/tenancy-options.ts";
+import { homeFolder } from "../util/home-folder.ts";
 import { LAYER_NAMES, type Layer } from "../workers/hardening/layers.ts";
 import { type GloveboxOptions, PLACEMENTS, SHUTDOWN_SIGNALS, type ToolWarning } from "./glovebox-options.ts";
 import { parseOptions, unknownOptionError } from "./option-errors.ts";
@@ -75,9 +76,9 @@ export const HardeningSchema = z
 /** Longest time in ms that `close()` waits for running calls: as long as the longest call. */
 export const MAX_DRAIN_MS = 300_000;
 
-const defaultStorePath = (): string => join(homedir(), ".local", "share", "glovebox", "kv.sqlite");
+const defaultStorePath = (): string => join(homeFolder(), ".local", "share", "glovebox", "kv.sqlite");
 /** In the user's home, because V8 trusts code caches: in a shared temporary folder, other users could plant them. */
-const defaultCacheDirectory = (): string => join(homedir(), ".cache", "glovebox");
+const defaultCacheDirectory = (): string => join(homeFolder(), ".cache", "glovebox");
 
 const ToolsSchema = strictObject({
   enabled: z.boolean().default(false),
