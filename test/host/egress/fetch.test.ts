@@ -22,6 +22,10 @@ const echo = async (request: IncomingMessage): Promise<string> =>
 const serveEcho = (): Promise<TestServer> =>
   serve(async (request, response) => response.setHeader("x-served", "yes").end(await echo(request)));
 
+/** Number of sockets of this process that are open or connecting. */
+const openSockets = (): number =>
+  process.getActiveResourcesInfo().filter((name) => /TCPSocketWrap|TCPConnectWrap|TLSWrap/.test(name)).length;
+
 describe("a request", () => {
   test("is sent as the tool created it, with the host's headers", async () => {
     const server = await serveEcho();
@@ -413,6 +417,8 @@ describe("a network that fails", () => {
 
 describe("the end of a call", () => {
   test("closes every socket: idle, in an exchange, or still connecting", async () => {
+    // The process is shared with other test files, whose sockets may be open or closing.
+    const before = openSockets();
     const server = await serve((request, response) => {
       if (request.url === "/idle") response.end("ok");
       if (request.url === "/body") response.write("x");
@@ -433,7 +439,6 @@ describe("the end of a call", () => {
     for (const { code } of await Promise.all(pending)) expect(["CANCELLED", "TOOL_FAILED"]).toContain(code);
     await vi.waitFor(() => expect(server.open()).toBe(0));
     expect((await rejectionOf(call.request(server.origin))).code).toBe("CANCELLED");
-    const own = process.getActiveResourcesInfo().filter((name) => /TCPSocketWrap|TCPConnectWrap|TLSWrap/.test(name));
-    expect(own).toEqual([]);
+    await vi.waitFor(() => expect(openSockets()).toBeLessThanOrEqual(before));
   });
 });
