@@ -117,7 +117,8 @@ test.for<Case>([
           return generatePrimeSync(...(args as [number]));
         } catch (error) {
           const { name, code, message } = error as NodeJS.ErrnoException;
-          return [name, code, message];
+          // Node 24 gives no code to errors of OpenSSL here.
+          return [name, message.startsWith("error:") ? "" : code, message];
         }
       });
     },
@@ -205,7 +206,8 @@ test.for<Case>([
         const error = await new Promise<Error | null>((resolve) => decapsulate(privateKey, Buffer.from("x"), resolve));
         shown.push(
           [sharedKey.length, ciphertext.length, decapsulate(privateKey, ciphertext).equals(sharedKey)],
-          [same.equals(later.sharedKey), (error as NodeJS.ErrnoException).code],
+          // Node 24 gives it no code.
+          [same.equals(later.sharedKey), error instanceof Error],
           attempt(() => decapsulate(privateKey, Buffer.from("x"))),
           attempt(() => decapsulate(publicKey, ciphertext)),
         );
@@ -258,6 +260,24 @@ test.for<Case>([
   ],
 ])("node:crypto %s, as in Node", async ([, run]) => {
   await expectLikeNode(run, undefined);
+});
+
+test("node:crypto gives errors of primes and of encapsulated keys the codes of Node 26", async () => {
+  const codes = await inGuest(async () => {
+    const { decapsulate, generateKeyPairSync, generatePrimeSync } = process.getBuiltinModule("node:crypto");
+    const { privateKey } = generateKeyPairSync("ml-kem-512" as "x25519");
+    const late = await new Promise<Error | null>((resolve) => decapsulate(privateKey, Buffer.from("x"), resolve));
+    const found = [(late as NodeJS.ErrnoException).code];
+    for (const run of [() => generatePrimeSync(1), () => generatePrimeSync(8, { add: 0n })]) {
+      try {
+        run();
+      } catch (error) {
+        found.push((error as NodeJS.ErrnoException).code);
+      }
+    }
+    return found;
+  }, undefined);
+  expect(codes).toEqual(["ERR_CRYPTO_OPERATION_FAILED", "ERR_OSSL_BN_BITS_TOO_SMALL", "ERR_OSSL_BN_DIV_BY_ZERO"]);
 });
 
 describe("node:crypto", () => {
