@@ -1,7 +1,7 @@
 // Argon2 of node:crypto: in the guest if it is synchronous, else as a job of the worker.
 import { deriveInWorker } from "./crypto-call.ts";
 import type { Argon2Options } from "./crypto-options.ts";
-import { type Callback, dataBytes, encode } from "./node-crypto-data.ts";
+import { dataBytes, encode, settle } from "./node-crypto-data.ts";
 import { checkFunction, checkInteger, checkObject, checkString, nodeError, outOfRange } from "./node-error.ts";
 
 /** A platform module of its own, because few tools need it. */
@@ -43,9 +43,6 @@ export function argon2(algorithm: unknown, parameters: unknown, callback: unknow
   const { message, nonce, secret, associatedData, ...options } = readOptions(algorithm, parameters);
   checkFunction(callback, "callback");
   const numbers = [options.parallelism, options.tagLength, options.memory, options.passes];
-  const done = callback as unknown as Callback;
-  deriveInWorker("argon2", [options.algorithm, ...numbers], [message, nonce, secret, associatedData]).then(
-    (bytes) => done(null, encode(bytes)),
-    (error: unknown) => done(error),
-  );
+  const derived = deriveInWorker("argon2", [options.algorithm, ...numbers], [message, nonce, secret, associatedData]);
+  settle(derived, callback);
 }

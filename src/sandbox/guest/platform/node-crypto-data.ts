@@ -29,3 +29,13 @@ export function maybeLater<Value>(callback: unknown, make: () => Value): Value |
   queueMicrotask(() => (callback as unknown as Callback)(null, value));
   return undefined;
 }
+
+/** Passes bytes, as a Buffer, or an error to a callback. */
+export function settle(promise: Promise<Uint8Array>, callback: unknown): void {
+  checkFunction(callback, "callback");
+  const done = callback as unknown as Callback;
+  promise.then(
+    (bytes) => done(null, encode(bytes)),
+    (error: unknown) => done(error),
+  );
+}

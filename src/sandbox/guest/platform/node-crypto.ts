@@ -27,8 +27,9 @@ import {
 import { argon2, argon2Sync } from "./node-argon2.ts";
 import { X509Certificate } from "./node-certificate.ts";
 import { cryptoConstants } from "./node-crypto-constants.ts";
-import { type Callback, type Data, encode, maybeLater } from "./node-crypto-data.ts";
+import { type Callback, type Data, encode, maybeLater, settle } from "./node-crypto-data.ts";
 import {
+  checkBoolean,
   checkFunction,
   checkInteger,
   checkNumber,
@@ -252,9 +253,7 @@ function randomInt(...args: readonly unknown[]): unknown {
 function randomUUIDv7(options: unknown = {}): string {
   checkObject(options, "options");
   const { disableEntropyCache = false } = options as { readonly disableEntropyCache?: unknown };
-  if (typeof disableEntropyCache !== "boolean") {
-    throw invalidArgument("options.disableEntropyCache", "of type boolean", disableEntropyCache);
-  }
+  checkBoolean(disableEntropyCache, "options.disableEntropyCache");
   const time = Date.now().toString(16).padStart(12, "0");
   const random = randomUUID();
   return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(15)}`;
@@ -278,15 +277,6 @@ function timingSafeEqual(a: Data, b: Data): boolean {
     throw nodeError(RangeError, "ERR_CRYPTO_TIMING_SAFE_EQUAL_LENGTH", "Input buffers must have the same byte length");
   }
   return equalBytes(x, y);
-}
-
-function settle(promise: Promise<Uint8Array>, callback: unknown): void {
-  checkFunction(callback, "callback");
-  const done = callback as unknown as Callback;
-  promise.then(
-    (bytes) => done(null, encode(bytes)),
-    (error: unknown) => done(error),
-  );
 }
 
 type Pbkdf2Arguments = [password: Data, salt: Data, iterations: number, length: number, digest: string];

@@ -47,6 +47,10 @@ export function checkString(value: unknown, name: string): asserts value is stri
   if (typeof value !== "string") throw invalidArgument(name, "of type string", value);
 }
 
+export function checkBoolean(value: unknown, name: string): asserts value is boolean {
+  if (typeof value !== "boolean") throw invalidArgument(name, "of type boolean", value);
+}
+
 export function checkFunction(value: unknown, name: string): asserts value is (...args: unknown[]) => unknown {
   if (typeof value !== "function") throw invalidArgument(name, "of type function", value);
 }

@@ -2,9 +2,16 @@
 // others send each candidate to the worker's threads, one after the other, so that each job has a limit.
 import { fillRandom } from "./crypto.ts";
 import { deriveInWorker } from "./crypto-call.ts";
-import { checkFunction, checkInteger, checkObject, invalidArgument, nodeError, outOfRange } from "./node-error.ts";
-
-type Callback = (error: unknown, value?: unknown) => void;
+import type { Callback } from "./node-crypto-data.ts";
+import {
+  checkBoolean,
+  checkFunction,
+  checkInteger,
+  checkObject,
+  invalidArgument,
+  nodeError,
+  outOfRange,
+} from "./node-error.ts";
 
 const MAX_INT32 = 2 ** 31 - 1;
 /** Rounds of the Miller-Rabin test, as in OpenSSL. A composite number passes a round with a probability of at most 1/4. */
@@ -145,10 +152,6 @@ function greatestDivisor(a: bigint, b: bigint): bigint {
   let [divisor, rest] = [a, b];
   while (rest !== 0n) [divisor, rest] = [rest, divisor % rest];
   return divisor;
-}
-
-function checkBoolean(value: unknown, name: string): asserts value is boolean {
-  if (typeof value !== "boolean") throw invalidArgument(name, "of type boolean", value);
 }
 
 function readSearch(size: unknown, options: unknown): Search {
