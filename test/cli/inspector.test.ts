@@ -10,6 +10,9 @@ import type { InspectedIsolate } from "../../src/host/workers/inspected-isolate.
 import { DevToolsClient } from "../support/devtools-client.ts";
 
 class TestIsolate implements InspectedIsolate {
+  isRunning = false;
+  goes = 0;
+  releases = 0;
   readonly received: { readonly id: number; readonly method: string }[] = [];
   send(text: string): void {
     this.received.push(JSON.parse(text));
@@ -18,8 +21,13 @@ class TestIsolate implements InspectedIsolate {
   get latest(): { readonly id: number; readonly method: string } | undefined {
     return this.received.findLast(({ method }) => method !== "Runtime.getIsolateId");
   }
-  go(): void {}
+  go(): void {
+    this.goes += 1;
+  }
   setPaused(): void {}
+  release(): void {
+    this.releases += 1;
+  }
 }
 
 let hub: InspectorHub;
@@ -228,3 +236,26 @@ test.for(["paused", "idle"])(
     expect(isolate.received).toHaveLength(count);
   },
 );
+
+test("the isolate of the next call replaces that of an ended call: requests that it has not answered fail, and its process may end", async () => {
+  const [first, second] = [new TestIsolate(), new TestIsolate()];
+  const socket = await openWebSocket();
+  hub.onOpened(first);
+  const [answer] = await answersOf(socket, 1, () => {
+    socket.send(JSON.stringify({ id: 1, method: "Debugger.resume" }));
+    setImmediate(async () => {
+      await expect.poll(() => first.latest?.method).toBe("Debugger.resume");
+      hub.onOpened(second);
+    });
+  });
+  expect(answer).toMatchObject({ id: 1, error: { message: "The isolate has ended" } });
+  expect([first.releases, second.releases, second.goes]).toEqual([1, 0, 1]);
+});
+
+test("a call next to an inspected one runs without inspection", async () => {
+  const [first, second] = [new TestIsolate(), new TestIsolate()];
+  first.isRunning = true;
+  hub.onOpened(first);
+  hub.onOpened(second);
+  expect([first.releases, second.releases, second.goes]).toEqual([0, 1, 1]);
+});

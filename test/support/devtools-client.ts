@@ -23,7 +23,7 @@ interface Script {
 
 export class DevToolsClient implements AsyncDisposable {
   readonly #socket: WebSocket;
-  readonly #answers = new Map<number, { resolve(result: Json): void; reject(error: Error): void }>();
+  readonly #answers = new Map<number, { resolve(result: Json): void; reject(message: string): void }>();
   readonly #events: { readonly method: string; readonly params: Json }[] = [];
   #onEvent: (() => void)[] = [];
   #lastId = 0;
@@ -46,7 +46,7 @@ export class DevToolsClient implements AsyncDisposable {
     if (id !== undefined) {
       const answer = this.#answers.get(id);
       this.#answers.delete(id);
-      if (error !== undefined) answer?.reject(new Error(String(error.message)));
+      if (error !== undefined) answer?.reject(String(error.message));
       else answer?.resolve(result ?? {});
       return;
     }
@@ -66,7 +66,12 @@ export class DevToolsClient implements AsyncDisposable {
     const late = new Error(`${method} has no answer after ${TIMEOUT_MS} ms`);
     // Does not keep the process alive: a request may stay unanswered on purpose.
     const timer = setTimeout(() => answer.reject(late), TIMEOUT_MS).unref();
-    this.#answers.set(id, answer);
+    // The error has the stack of the request.
+    const failed = new Error();
+    this.#answers.set(id, {
+      resolve: answer.resolve,
+      reject: (message) => answer.reject(Object.assign(failed, { message: `${method}: ${message}` })),
+    });
     this.#socket.send(JSON.stringify({ id, method, params }));
     return answer.promise.finally(() => clearTimeout(timer));
   }

@@ -128,7 +128,18 @@ export class InspectorHub implements Inspector {
     this.#isolate?.send(JSON.stringify({ ...message, params }));
   }
 
+  /** Inspects one of several concurrent calls. Inspection of the next call ends that of the previous one. */
   onOpened(isolate: InspectedIsolate): void {
+    const previous = this.#isolate;
+    if (previous?.isRunning === true) {
+      isolate.go();
+      isolate.release();
+      return;
+    }
+    if (previous !== undefined) {
+      this.onClosed(previous);
+      previous.release();
+    }
     this.#startWakeUps();
     this.#isolate = isolate;
     this.#hasStarted = false;

@@ -13,33 +13,53 @@ export class ProcessInspection {
   readonly #inspector: Inspector | undefined;
   readonly #calls: ProcessCalls;
   readonly #send: SendInspection;
+  readonly #onRelease: () => void;
   #inspected: { readonly seq: number; readonly isolate: InspectedIsolate } | undefined;
+  #isReleased = false;
 
-  /** @param inspector undefined in a process that is not inspected */
-  constructor(inspector: Inspector | undefined, calls: ProcessCalls, send: SendInspection) {
+  /**
+   * @param inspector undefined in a process that is not inspected
+   * @param onRelease called when the process is no longer needed for its inspected isolate
+   */
+  constructor(inspector: Inspector | undefined, calls: ProcessCalls, send: SendInspection, onRelease: () => void) {
     this.#inspector = inspector;
     this.#calls = calls;
     this.#send = send;
+    this.#onRelease = onRelease;
   }
 
   get isEnabled(): boolean {
     return this.#inspector !== undefined;
   }
 
-  /**
-   * Inspects one of several concurrent calls at a time. Inspection of the next call ends that of the previous one.
-   * @throws {Error} if the process is not inspected or has no such call
-   */
+  /** Whether an isolate of the process was opened for inspection. isolated-vm cannot dispose it, so it ends with the process. */
+  get hasBegun(): boolean {
+    return this.#inspected !== undefined;
+  }
+
+  /** Whether the inspector still needs the isolate. */
+  get isHeld(): boolean {
+    return this.hasBegun && !this.#isReleased;
+  }
+
+  isOf(seq: number): boolean {
+    return this.#inspected?.seq === seq;
+  }
+
+  /** @throws {Error} if the process is not inspected, has no such call, or has inspected another call */
   begin(seq: number): void {
     const call = this.#calls.get(seq);
-    if (this.#inspector === undefined || call === undefined || call.hasEnded) {
+    if (this.#inspector === undefined || call === undefined || call.hasEnded || this.#inspected !== undefined) {
       throw new Error("The worker offered an isolate for inspection that was not requested");
     }
-    this.end();
     const isolate: InspectedIsolate = {
+      get isRunning() {
+        return !call.hasEnded && !call.isCancelled;
+      },
       send: (text) => this.#send({ type: "inspect", seq }, [text]),
       go: () => this.#send({ type: "inspect-go", seq }),
       setPaused: (isPaused) => this.#calls.get(seq)?.listener.onPaused(isPaused),
+      release: () => this.#release(),
     };
     this.#inspected = { seq, isolate };
     this.#inspector.onOpened(isolate);
@@ -54,8 +74,15 @@ export class ProcessInspection {
     this.#inspector?.onMessage(inspected.isolate, text.toString());
   }
 
+  #release(): void {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    this.#onRelease();
+  }
+
+  /** Reports the end of the process. */
   end(): void {
+    this.#isReleased = true;
     if (this.#inspected !== undefined) this.#inspector?.onClosed(this.#inspected.isolate);
-    this.#inspected = undefined;
   }
 }

@@ -18,7 +18,7 @@ import { childrenOf, LOWEST_PRIORITY } from "./health/process-meter.ts";
 import { ProcessMonitor } from "./health/process-monitor.ts";
 import { type CallListener, type CallMessage, LossEvent, OpenCall } from "./open-call.ts";
 import { ProcessCalls } from "./process-calls.ts";
-import { ProcessInspection } from "./process-inspection.ts";
+import { ProcessInspection, type SendInspection } from "./process-inspection.ts";
 import type { PythonSetup, PythonSources } from "./python-setup.ts";
 import type { LaunchedProcess } from "./spawn/launched-process.ts";
 import { WorkerChannel } from "./worker-channel.ts";
@@ -136,9 +136,12 @@ export class WorkerProcess {
       FIRST_FRAME_BYTES,
     );
     this.#contents = new WorkerContents(this.#channel);
-    this.#inspection = new ProcessInspection(sources.inspector, this.#calls, (message, parts) => {
+    const sendInspection: SendInspection = (message, parts) => {
       if (!this.#dead) this.#channel.write(message, parts);
       if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("unread");
+    };
+    this.#inspection = new ProcessInspection(sources.inspector, this.#calls, sendInspection, () => {
+      if (!this.#dead) this.#onChange(this);
     });
     this.#startup = new WorkerStartup(this.#channel, sources, {
       isInspected: this.#inspection.isEnabled,
@@ -198,9 +201,13 @@ export class WorkerProcess {
   get endReason(): EndReason | undefined {
     return this.#endReason;
   }
-  /** Takes no more calls: it has received the most bundles allowed, or runs code that cannot be stopped. */
+  /** Takes no more calls: it has received the most bundles allowed, has inspected a call, or runs code that cannot be stopped. */
   get acceptsNoCalls(): boolean {
-    return this.#isStuck || this.#contents.isFull;
+    return this.#isStuck || this.#contents.isFull || this.#inspection.hasBegun;
+  }
+  /** Whether the inspector holds the isolate of a call, which may have ended. */
+  get isInspected(): boolean {
+    return this.#inspection.isHeld;
   }
   /** Calls in the process, including calls that have ended but may still run. */
   get load(): number {
@@ -543,8 +550,10 @@ export class WorkerProcess {
       this.#deliver(parsed.seq, requestId, envelope, latencyMs),
     );
     if (parsed.type === "parked") this.#onChange(this);
-    else if (parsed.type === "ended" && !parsed.released) this.#expectRelease(call);
-    else if (parsed.type === "released" || parsed.type === "ended") this.#release(parsed.seq, call);
+    else if (parsed.type === "ended" && !parsed.released) {
+      if (this.#inspection.isOf(parsed.seq)) this.end("interrupted");
+      else this.#expectRelease(call);
+    } else if (parsed.type === "released" || parsed.type === "ended") this.#release(parsed.seq, call);
     if (isTooLarge) this.end("memory");
   }
 

@@ -102,7 +102,7 @@ export class ActiveCall implements PreparingCall, CpuShareAccount {
     const usedModules = this.#pool.takeUsedModules(bundle);
     const ended = { type: "ended", seq, outcome: end.outcome, phase: this.#phase, usage, usedModules } as const;
     const isolate = this.#isolate;
-    const isInspected = this.#inspection?.end(seq) === true;
+    const isInspected = this.#inspection?.isOf(seq) === true;
     if (settled && isolate !== undefined) {
       // No guest code runs any more, so `ended` is sent before the isolate is disposed or reused.
       isolate.rest();

@@ -1,5 +1,5 @@
 // The worker's side of inspection with DevTools. An inspected isolate waits before the tool is loaded until the client has finished its
-// setup, and stays open after the call until the next call is inspected. Only in a worker that the host started for inspection.
+// setup, and stays open until the process ends. Only in a worker that the host started for inspection, which inspects one call.
 
 import { MAX_INSPECT_BYTES } from "../protocol/message-fields.ts";
 import type { Send } from "../protocol/worker-messages.ts";
@@ -9,7 +9,6 @@ interface Inspected {
   readonly seq: number;
   readonly isolate: ToolIsolate;
   readonly go: () => void;
-  hasEnded: boolean;
 }
 
 export class WorkerInspection {
@@ -20,12 +19,11 @@ export class WorkerInspection {
     this.#send = send;
   }
 
-  /** Opens the isolate for inspection. Resolves when the host continues the call, or at once if another running call is inspected. */
+  /** Opens the isolate for inspection. Resolves when the host continues the call, or at once if the process has inspected another call. */
   async open(seq: number, isolate: ToolIsolate): Promise<void> {
-    if (this.#inspected?.hasEnded === false) return;
-    void this.#inspected?.isolate.dispose();
+    if (this.#inspected !== undefined) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#inspected = { seq, isolate, go: resolve, hasEnded: false };
+    this.#inspected = { seq, isolate, go: resolve };
     isolate.openInspector((text) => {
       // In UTF-8 a UTF-16 code unit takes up to three bytes.
       if (this.#inspected?.isolate === isolate && text.length * 3 <= MAX_INSPECT_BYTES) {
@@ -46,10 +44,8 @@ export class WorkerInspection {
     if (this.#inspected?.seq === seq) this.#inspected.go();
   }
 
-  /** Marks the call as ended. Returns true if its isolate must stay open for inspection. */
-  end(seq: number): boolean {
-    if (this.#inspected?.seq !== seq) return false;
-    this.#inspected.hasEnded = true;
-    return true;
+  /** Whether the call is the inspected one. Its isolate stays open. */
+  isOf(seq: number): boolean {
+    return this.#inspected?.seq === seq;
   }
 }

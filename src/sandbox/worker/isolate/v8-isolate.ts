@@ -113,12 +113,11 @@ export class V8Isolate {
     this.#inspector?.dispatchProtocolMessage(message);
   }
 
-  /** Ends running code and disposes the isolate, and first its DevTools session: isolated-vm deadlocks otherwise. */
+  /**
+   * Ends running code and disposes the isolate. Does nothing once a DevTools session is open: isolated-vm deletes V8's side of the session on
+   * another thread, which can crash or block the process. The host ends the process instead.
+   */
   dispose(): void {
-    const session = this.#inspector;
-    this.#inspector = undefined;
-    if (this.#isolate.isDisposed) return;
-    session?.dispose();
-    this.#isolate.dispose();
+    if (this.#inspector === undefined && !this.#isolate.isDisposed) this.#isolate.dispose();
   }
 }
