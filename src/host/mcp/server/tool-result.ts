@@ -42,7 +42,8 @@ export function toCallToolResult(result: ToolResult, hasOutputSchema: boolean): 
   const isObject = typeof output === "object" && output !== null && !Array.isArray(output);
   const structured = hasOutputSchema || isObject ? { structuredContent: output as Record<string, unknown> } : {};
   const blocks = (result.content ?? []).map(toBlock);
-  // The text repeats structured content for clients that do not support it. Content without an output needs no text.
-  const includesText = blocks.length === 0 || (output !== null && hasOutputSchema) || isObject;
+  // The text repeats structured content for clients that do not support it, and contains an output that structured content cannot.
+  // Content without an output needs no text.
+  const includesText = blocks.length === 0 || output !== null;
   return { content: includesText ? [...blocks, { type: "text", text: toText(output) }] : blocks, ...structured };
 }

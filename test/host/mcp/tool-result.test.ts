@@ -1,0 +1,36 @@
+// Tests the conversion of a call's result to MCP's CallToolResult.
+import { expect, test } from "vitest";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { ToolValue } from "../../../src/host/contract/tool-value.ts";
+import { toCallToolResult } from "../../../src/host/mcp/server/tool-result.ts";
+
+const usage = {} as ToolResult["usage"];
+const CHART = { type: "text", text: "The chart:" } as const;
+
+const succeed = (output: ToolValue): ToolResult =>
+  ({ callId: "c1", toolName: "t", durationMs: 0, usage, logs: [], success: true, output, content: [CHART] }) as const;
+
+test.for([
+  ["a string", "12 points", "12 points"],
+  ["a number", 12, "12"],
+  ["a boolean", false, "false"],
+  ["a list", [1, 2], "[1,2]"],
+  ["bytes", new Uint8Array([1, 2, 3]), "AQID"],
+] as const)("keeps an output next to content without an output schema: %s", ([, output, text]) => {
+  const result = toCallToolResult(succeed(output as ToolValue), false);
+  expect(result.content).toEqual([CHART, { type: "text", text }]);
+  expect(result).not.toHaveProperty("structuredContent");
+});
+
+test("repeats an object next to content as text", () => {
+  const result = toCallToolResult(succeed({ points: 12 }), false);
+  expect(result).toMatchObject({
+    content: [CHART, { type: "text", text: '{"points":12}' }],
+    structuredContent: { points: 12 },
+  });
+});
+
+test("adds no text to content without an output", () => {
+  expect(toCallToolResult(succeed(null), false)).toEqual({ content: [CHART] });
+  expect(toCallToolResult(succeed(null), true)).toEqual({ content: [CHART], structuredContent: null });
+});
