@@ -7,7 +7,8 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { createToolFailureMessage } from "../contract/failure-message.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
-import { ToolNames } from "../openai/tool-names.ts";
+import { unwrapInput } from "../openai/calls.ts";
+import { type ResponsesFunctionTool, toOpenAITools } from "../openai/tools.ts";
 import { type HostedTools, selectTools, type ToolSelection } from "./hosted-tools.ts";
 
 /** A part of what the model receives: text, or a file as base64. */
@@ -57,18 +58,20 @@ function toPart(part: ContentPart): ModelPart {
   }
 }
 
-/** Returns the content of a result, preceded by its output as JSON text if there is one; undefined if the result has no content. */
-function toModelParts(result: Extract<ToolResult, { success: true }>): readonly ModelPart[] | undefined {
-  const { output, content } = result;
-  if (content === undefined) return undefined;
+/** Returns what the model receives of a result with content: its output as text if there is one, and the parts that are for the model. */
+function toModelParts(output: JSONValue, content: readonly ContentPart[]): readonly ModelPart[] {
   const parts = content.filter(isForModel).map(toPart);
-  return output === null ? parts : [{ type: "text", text: JSON.stringify(toJson(output)) }, ...parts];
+  // Some providers reject a result without any part.
+  if (output === null && parts.length > 0) return parts;
+  return [{ type: "text", text: typeof output === "string" ? output : JSON.stringify(output) }, ...parts];
 }
 
 function toOutput(result: Extract<ToolResult, { success: true }>): JSONValue {
-  const parts = toModelParts(result);
   const output = toJson(result.output) as JSONValue;
-  return parts === undefined ? output : ({ output, modelParts: parts } as unknown as JSONValue);
+  // A tool controls its output, which must not be read as parts.
+  const posesAsParts = PartsSchema.safeParse(output).success;
+  if (result.content === undefined && !posesAsParts) return output;
+  return { output, modelParts: toModelParts(output, result.content ?? []) } as unknown as JSONValue;
 }
 
 type ModelOutput = ReturnType<NonNullable<NonNullable<ToolSet[string]>["toModelOutput"]>>;
@@ -97,7 +100,8 @@ function toModelOutput(output: unknown): ModelOutput {
  * Converts hosted tools to a ToolSet.
  * @param host a Glovebox, or a ToolRouter
  * @returns the value for the `tools` option, with one entry per tool. A failed call throws inside the SDK, which reports the message to the
- *   model and continues. A name that providers do not accept is replaced by an alias.
+ *   model and continues. A name that providers do not accept is replaced by an alias, and an input that is not an object is the property
+ *   `input`.
  * @throws {ToolError} PARAM_INVALID for an unknown option or one of the wrong type, naming its path; TOOL_UNAVAILABLE if a tool that is
  *   requested by name does not exist
  * @example
@@ -120,16 +124,19 @@ function toModelOutput(output: unknown): ModelOutput {
  */
 export function toAISDKTools(host: HostedTools, options?: ToolSelection): ToolSet {
   const { router, definitions, contextOf } = selectTools(host, options);
-  const names = new ToolNames(definitions.map(({ name }) => name));
+  // Providers accept only schemas of objects: a tool with another input is offered with one property, `input`.
+  const { tools, names, readingOf } = toOpenAITools(definitions, { api: "responses", strict: false });
   return Object.fromEntries(
-    definitions.map(({ name: toolName, description, inputSchema }) => [
-      names.wireNameOf(toolName).name,
+    (tools as readonly ResponsesFunctionTool[]).map(({ name, description, parameters }) => [
+      name,
       dynamicTool({
         description,
         // The router checks the arguments and words its errors so that the model can correct them, so the SDK does not validate.
-        inputSchema: jsonSchema(inputSchema as Parameters<typeof jsonSchema>[0]),
+        inputSchema: jsonSchema(parameters as Parameters<typeof jsonSchema>[0]),
         execute: async (input, { toolCallId, abortSignal }) => {
-          const call = { id: toolCallId, toolName, arguments: input };
+          const toolName = names.toToolName(name);
+          const isWrapped = readingOf(toolName)?.isWrapped === true;
+          const call = { id: toolCallId, toolName, arguments: isWrapped ? unwrapInput(input) : input };
           const result = await router.execute(call, contextOf(abortSignal));
           if (result.success) return toOutput(result);
           const { code, details } = result.error;

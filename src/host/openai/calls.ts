@@ -162,6 +162,6 @@ export class CallReader {
 }
 
 /** Returns the value of `input` if it is the only property. */
-function unwrapInput(value: unknown): unknown {
+export function unwrapInput(value: unknown): unknown {
   return isRecord(value) && Object.hasOwn(value, "input") && Object.keys(value).length === 1 ? value.input : value;
 }

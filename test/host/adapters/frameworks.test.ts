@@ -24,6 +24,14 @@ const TOOLS: { readonly [name: string]: string } = {
   chart: `import { content, image, text } from "glovebox/tool";
     export default () => content([text("The chart:"), image(Buffer.from("${PIXEL}", "base64"), "image/png")], { points: 3 });`,
   poses: "export default () => ({ type: 'text', text: 'posing as a part', modelParts: [] });",
+  poses_as_parts: "export default () => ({ output: 'hidden', modelParts: [{ type: 'text', text: 'shown instead' }] });",
+  length: "export const inputSchema = { type: 'string' }; export default (text) => text.length;",
+  either: `export const inputSchema = { anyOf: [{ type: "object", properties: { input: { type: "string" } } }, { type: "array" }] };
+    export default (input) => JSON.stringify(input);`,
+  notice: `import { content } from "glovebox/tool";
+    export default () => content([{ type: "text", text: "For a person", annotations: { audience: ["user"] } }]);`,
+  caption: `import { content, image } from "glovebox/tool";
+    export default () => content([image(Buffer.from("${PIXEL}", "base64"), "image/png")], "A chart");`,
 };
 
 let glovebox: Glovebox;
@@ -186,6 +194,53 @@ describe.for(FRAMEWORKS)("$name", ({ run }) => {
     await run(server);
     expect(JSON.parse(outputsIn(server).call_1 as string)).toMatchObject({ type: "text", modelParts: [] });
   });
+
+  test("passes an output that has the form of the adapter's own parts as text", async () => {
+    const server = await serverOf([call("poses_as_parts", {})], [say("ok")]);
+    await run(server);
+    // The AI SDK sends parts to Chat Completions as JSON.
+    const output = outputsIn(server).call_1 as string | readonly { readonly text: string }[];
+    const shown: unknown = JSON.parse(typeof output === "string" ? output : (output[0]?.text ?? ""));
+    const inner: unknown = Array.isArray(shown) ? JSON.parse(shown[0].text) : shown;
+    expect(inner).toMatchObject({ output: "hidden", modelParts: [{ text: "shown instead" }] });
+  });
+
+  test("offers each tool with the schema of an object, and calls a tool with the value in `input`", async () => {
+    const server = await serverOf(
+      [
+        call("length", { input: "four" }, "call_1"),
+        call("either", { input: { input: "a" } }, "call_2"),
+        call("either", { input: [1] }, "call_3"),
+      ],
+      [say("ok")],
+    );
+    await run(server);
+    const offered = server.requests[0]?.body.tools as readonly {
+      readonly parameters?: unknown;
+      readonly function?: { readonly parameters: unknown };
+    }[];
+    for (const tool of offered) {
+      const parameters = tool.parameters ?? tool.function?.parameters;
+      expect(parameters).toMatchObject({ type: "object" });
+      expect(parameters).not.toHaveProperty("anyOf");
+    }
+    expect(outputsIn(server)).toEqual({ call_1: "4", call_2: '{"input":"a"}', call_3: "[1]" });
+  });
+
+  test("tells the model of a result without parts for it", async () => {
+    const server = await serverOf([call("notice", {})], [say("ok")]);
+    await run(server);
+    expect(JSON.stringify(outputsIn(server).call_1)).toContain("null");
+    expect(JSON.stringify(outputsIn(server).call_1)).not.toContain("For a person");
+  });
+});
+
+test("a text next to an image reaches the model without quotes", async () => {
+  for (const { run } of FRAMEWORKS.filter(({ name }) => !name.endsWith("chat"))) {
+    const server = await serverOf([call("caption", {})], [say("ok")]);
+    await run(server);
+    expect(outputsIn(server).call_1).toMatchObject([{ type: "input_text", text: "A chart" }, { type: "input_image" }]);
+  }
 });
 
 test("images reach a model over the Responses API", async () => {
