@@ -58,6 +58,12 @@ const TURN_ENTRIES = {
   credit: "credit",
   rollback: "rollback",
 } as const satisfies { readonly [Kind in TurnKind]: EnterKind };
+/**
+ * Deadlines that are at least FAR_DEADLINE_MS away are rounded up to a multiple of this time in ms. isolated-vm keeps the timer of each entry
+ * until it expires, long after the guest has left, and its timer thread wakes up for each of them unless they expire together (measured).
+ */
+const DEADLINE_STEP_MS = 20;
+const FAR_DEADLINE_MS = 1_000;
 /** A reading of the heap is reused until the guest has run for this time in ms. Filling 1 MiB takes about a millisecond. */
 const HEAP_READING_MS = 1;
 
@@ -497,7 +503,9 @@ export class ToolIsolate {
   #runNow(until: GuestDeadline, kind: EnterKind, at: number | undefined, ...args: unknown[]): void {
     if (this.isDisposed || this.#enter === undefined) return;
     const started = performance.now();
-    const timeout = Math.max(1, Math.ceil(until.at - started));
+    const isFar = until.at - started >= FAR_DEADLINE_MS;
+    const endsAt = isFar ? Math.ceil(until.at / DEADLINE_STEP_MS) * DEADLINE_STEP_MS : until.at;
+    const timeout = Math.max(1, Math.ceil(endsAt - started));
     this.#enteredAt = started;
     this.#running += 1;
     let rejection: { readonly reason: unknown } | undefined;
