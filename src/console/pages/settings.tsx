@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Button, ErrorBox, Facts, Loading, PageHead, Time } from "../parts/controls.tsx";
 import { ConfirmButton } from "../parts/dialog-form.tsx";
-import { JsonField } from "../parts/schema-form.tsx";
+import { JsonField } from "../parts/input-form/value-fields.tsx";
 import { download } from "../state/download.ts";
 import { formatBytes, formatCount, formatMs } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";

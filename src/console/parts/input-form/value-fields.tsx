@@ -1,0 +1,158 @@
+// Fields of the form for single values: text, numbers, choices of an enum, files as bytes in base64, and JSON.
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { formatBytes, formatJson } from "../../state/format.ts";
+import { Field, SelectField, TextField } from "../fields.tsx";
+import { byteLengthOf, type FormSchema, type Json } from "./form-schema.ts";
+
+export type Change = (value: Json) => void;
+
+const LONG_TEXT = 200;
+
+export function JsonField(props: {
+  readonly label: string;
+  readonly value: Json;
+  readonly onChange: Change;
+}): JSX.Element {
+  const { label, value, onChange } = props;
+  const [text, setText] = useState(() => formatJson(value));
+  const [error, setError] = useState<string>();
+  const change = (next: string): void => {
+    setText(next);
+    try {
+      onChange(JSON.parse(next));
+      setError(undefined);
+    } catch (thrown) {
+      setError(thrown instanceof Error ? thrown.message : "Expected JSON");
+    }
+  };
+  return <TextField label={label} value={text} onInput={change} rows={8} error={error} />;
+}
+
+export interface PartProps {
+  readonly name: string;
+  readonly schema: FormSchema;
+  readonly root: FormSchema;
+  readonly value: Json;
+  readonly onChange: Change;
+  readonly depth: number;
+  readonly isRequired: boolean;
+}
+
+export const labelOf = ({ name, isRequired }: PartProps, { title }: FormSchema): string =>
+  `${title ?? name}${isRequired ? "" : " (optional)"}`;
+
+/** Largest file in bytes: its base64 has 64 MiB, and no server takes a larger body. Most take less (`maxBodyBytes`), and say so. */
+const MAX_FILE_BYTES = 48 * 1024 * 1024;
+
+/** A file, which becomes text in base64. */
+export function FilePart(props: PartProps): JSX.Element {
+  const { schema, value, onChange } = props;
+  const [name, setName] = useState<string>();
+  const [error, setError] = useState<string>();
+  const text = typeof value === "string" ? value : "";
+  const maxBytes = Math.min(MAX_FILE_BYTES, Math.floor((schema.maxLength ?? Infinity) / 4) * 3);
+  const choose = async (input: HTMLInputElement): Promise<void> => {
+    const file = input.files?.[0];
+    const problem =
+      file !== undefined && file.size > maxBytes
+        ? `${file.name} has ${formatBytes(file.size)}. Choose a file of at most ${formatBytes(maxBytes)}`
+        : undefined;
+    setError(problem);
+    input.setCustomValidity(problem ?? "");
+    if (file === undefined || problem !== undefined) return;
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    // Another one may have been chosen while this one was read.
+    if (input.files?.[0] !== file) return;
+    onChange(bytes.toBase64());
+    setName(file.name);
+  };
+  const chosen = `${name === undefined ? "" : `${name}: `}${formatBytes(byteLengthOf(text))}, sent as base64`;
+  const limit = `A file${schema.maxLength === undefined ? "" : ` of at most ${formatBytes(maxBytes)}`}, sent as base64`;
+  return (
+    <Field
+      label={labelOf(props, schema)}
+      error={error}
+      hint={[schema.description, text === "" ? limit : chosen].filter((part) => part !== undefined).join(". ")}
+    >
+      {(ids) => (
+        <input
+          {...ids}
+          type="file"
+          aria-invalid={error !== undefined}
+          {...(schema.contentMediaType === undefined ? {} : { accept: schema.contentMediaType })}
+          onChange={(event) => choose(event.currentTarget)}
+        />
+      )}
+    </Field>
+  );
+}
+
+export function TextPart(props: PartProps): JSX.Element {
+  const { schema, value, onChange } = props;
+  const label = labelOf(props, schema);
+  const text = typeof value === "string" ? value : "";
+  const types: { readonly [format: string]: string } = {
+    date: "date",
+    email: "email",
+    uri: "url",
+    url: "url",
+  };
+  const examples: { readonly [format: string]: string } = { "date-time": "2026-01-31T12:00:00Z", time: "12:00:00Z" };
+  const example = examples[schema.format ?? ""];
+  const isLong = (schema.maxLength ?? 0) > LONG_TEXT || text.includes("\n") || text.length > LONG_TEXT;
+  return (
+    <TextField
+      label={label}
+      value={text}
+      onInput={onChange}
+      hint={schema.description}
+      type={types[schema.format ?? ""] ?? "text"}
+      {...(isLong ? { rows: 4 } : {})}
+      {...(example === undefined ? {} : { placeholder: example })}
+    />
+  );
+}
+
+export function NumberPart(props: PartProps): JSX.Element {
+  const { schema, value, onChange } = props;
+  const [text, setText] = useState(() => (typeof value === "number" ? String(value) : ""));
+  const parsed = Number(text);
+  const isInteger = schema.type === "integer";
+  const isNumber = text.trim() !== "" && Number.isFinite(parsed) && (!isInteger || Number.isInteger(parsed));
+  const isWithin = parsed >= (schema.minimum ?? -Infinity) && parsed <= (schema.maximum ?? Infinity);
+  const bounds = [
+    schema.minimum === undefined ? undefined : `at least ${schema.minimum}`,
+    schema.maximum === undefined ? undefined : `at most ${schema.maximum}`,
+  ].filter((part) => part !== undefined);
+  return (
+    <TextField
+      label={labelOf(props, schema)}
+      value={text}
+      error={
+        isNumber && isWithin
+          ? undefined
+          : `Expected ${[isInteger ? "a whole number" : "a number", ...(isNumber ? bounds : [])].join(", ")}`
+      }
+      hint={[schema.description, bounds.join(", ")].filter((part) => part !== undefined && part !== "").join(". ")}
+      onInput={(next) => {
+        setText(next);
+        if (next.trim() !== "" && Number.isFinite(Number(next))) onChange(Number(next));
+      }}
+    />
+  );
+}
+
+export function EnumPart(props: PartProps): JSX.Element {
+  const { schema, value, onChange } = props;
+  const values = schema.enum ?? [];
+  return (
+    <SelectField
+      label={labelOf(props, schema)}
+      hint={schema.description}
+      value={JSON.stringify(value)}
+      options={values.map((one) => [JSON.stringify(one), typeof one === "string" ? one : JSON.stringify(one)])}
+      onInput={(text) => onChange(JSON.parse(text))}
+    />
+  );
+}
