@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ERROR_CODES, type ErrorCode, ToolError } from "../src/sandbox/contract/errors.ts";
 import { REQUEST_ERRORS, RequestError, type RequestErrorCode, toProblem } from "../src/server/http/problem.ts";
-import { ErrorSchema } from "../src/server/http/schemas.ts";
+import { ErrorSchema } from "../src/server/http/schemas/common.ts";
 import { cliEnvironment } from "./support/cli-process.ts";
 import { type CodeBlock, DOCUMENTS, ENTRIES, listCodeBlocks, ROOT, read } from "./support/documentation.ts";
 import { keepInterpreter, useKnownInterpreter } from "./support/interpreter-cache.ts";

@@ -15,29 +15,11 @@ import type { RunAnswerSchema } from "../server/http/routes/runs.ts";
 import type { ScheduleSchema } from "../server/http/routes/schedules.ts";
 import type { CreatedTriggerSchema, TriggerSchema } from "../server/http/routes/triggers.ts";
 import type { CreatedWebhookSchema, DeliverySchema, WebhookSchema } from "../server/http/routes/webhooks.ts";
-import type {
-  ApprovalSchema,
-  AuditEntrySchema,
-  CallApprovalSchema,
-  CallSchema,
-  CreatedKeySchema,
-  DeployedSchema,
-  KeySchema,
-  KeyWithUseSchema,
-  QuotasSchema,
-  RejectedCallSchema,
-  ReleaseSchema,
-  RunEntrySchema,
-  RunSchema,
-  RunSummarySchema,
-  SecretSchema,
-  TenantSchema,
-  TimelineSchema,
-  ToolSummarySchema,
-  TreeCallSchema,
-  UsageSchema,
-  VersionSummarySchema,
-} from "../server/http/schemas.ts";
+import type { AuditEntrySchema, KeyWithUseSchema, QuotasSchema, SecretSchema, UsageSchema } from "../server/http/schemas/operation.ts";
+import type { RunEntrySchema, RunSchema, RunSummarySchema } from "../server/http/schemas/runs.ts";
+import type { ApprovalSchema, CallApprovalSchema, CallSchema, RejectedCallSchema, TimelineSchema, TreeCallSchema } from "../server/http/schemas/calls.ts";
+import type { DeployedSchema, ReleaseSchema, ToolSummarySchema, VersionSummarySchema } from "../server/http/schemas/tools.ts";
+import type { CreatedKeySchema, KeySchema, TenantSchema } from "../server/http/schemas/tenants.ts";
 
 /** A schedule that calls a tool at the times of a cron expression. Times are in ms since 1970. */
 export type Schedule = z.output<typeof ScheduleSchema>;

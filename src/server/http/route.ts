@@ -13,7 +13,7 @@ import type { TenantRecord } from "../records/tenants.ts";
 import type { KeptBody } from "./body-bytes.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
 import { RequestError } from "./problem.ts";
-import { ErrorSchema } from "./schemas.ts";
+import { ErrorSchema } from "./schemas/common.ts";
 
 type Method = "get" | "post" | "put" | "patch" | "delete";
 

@@ -11,15 +11,8 @@ import { compareRequests } from "../../tools/requested-access.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import {
-  APPROVAL_STATES,
-  ApprovalSchema,
-  CallApprovalSchema,
-  DecisionSchema,
-  IdSchema,
-  idPageQuery,
-  pageOf,
-} from "../schemas.ts";
+import { APPROVAL_STATES, ApprovalSchema, CallApprovalSchema, DecisionSchema } from "../schemas/calls.ts";
+import { IdSchema, idPageQuery, pageOf } from "../schemas/common.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 const ApprovalParamsSchema = TenantParamsSchema.extend({ approval: IdSchema });

@@ -2,7 +2,8 @@
 import { type AuditPage, listAudit } from "../../records/audit.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { addRoute, json } from "../route.ts";
-import { AuditEntrySchema, numberPageQuery, pageOf } from "../schemas.ts";
+import { numberPageQuery, pageOf } from "../schemas/common.ts";
+import { AuditEntrySchema } from "../schemas/operation.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 const AuditQuerySchema = numberPageQuery();

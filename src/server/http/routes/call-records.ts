@@ -16,19 +16,9 @@ import type { App, ServerDependencies } from "../context.ts";
 import { respondWithEvents } from "../event-response.ts";
 import { notFound } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import {
-  CALL_ID_PATTERN,
-  CALL_STATES,
-  CallIdSchema,
-  CallSchema,
-  pageOf,
-  pageQueryOf,
-  TimelineSchema,
-  TimeSchema,
-  ToolNameSchema,
-  TreeCallSchema,
-} from "../schemas.ts";
-import { TextSchema } from "../text-schemas.ts";
+import { CALL_STATES, CallSchema, TimelineSchema, TreeCallSchema } from "../schemas/calls.ts";
+import { CALL_ID_PATTERN, CallIdSchema, pageOf, pageQueryOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
+import { TextSchema } from "../schemas/text.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 export const CallParamsSchema = TenantParamsSchema.extend({ call: CallIdSchema });

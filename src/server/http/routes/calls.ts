@@ -10,7 +10,7 @@ import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { respondWithEvents } from "../event-response.ts";
 import { notFound, RequestError, toProblem, toRequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { BatchSchema, CallSchema, NewCallSchema, RejectedCallSchema } from "../schemas.ts";
+import { BatchSchema, CallSchema, NewCallSchema, RejectedCallSchema } from "../schemas/calls.ts";
 import { approverOf, isAsync, readKey } from "./call-headers.ts";
 import { CallParamsSchema, showWhole } from "./call-records.ts";
 import { TenantParamsSchema } from "./tenants.ts";

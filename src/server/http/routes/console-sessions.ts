@@ -15,7 +15,8 @@ import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, checkRate, json } from "../route.ts";
-import { IdSchema, idPageQuery, OkSchema, PrincipalSchema, pageOf, TimeSchema } from "../schemas.ts";
+import { IdSchema, idPageQuery, OkSchema, pageOf, TimeSchema } from "../schemas/common.ts";
+import { PrincipalSchema } from "../schemas/tenants.ts";
 
 const MAX_USER_AGENT = 300;
 const MAX_SIGN_IN_BYTES = 1_024;

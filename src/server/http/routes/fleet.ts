@@ -8,7 +8,7 @@ import type { ReplicaInfo } from "../../replicas/bus.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { TimeSchema } from "../schemas.ts";
+import { TimeSchema } from "../schemas/common.ts";
 
 /** State of an executor that is connected, or the reason why it was lost. */
 const EXECUTOR_STATES = ["live", "draining", "silent", "rejected"] as const;

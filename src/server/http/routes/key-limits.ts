@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import type { ApiKeyRecord, KeyCallLimits, KeyRateLimit } from "../../records/api-keys.ts";
 import { RequestError } from "../problem.ts";
-import type { KeyChangesSchema } from "../schemas.ts";
+import type { KeyChangesSchema } from "../schemas/tenants.ts";
 
 /** All limits of a key. */
 export type KeyLimits = Pick<ApiKeyRecord, "rateLimit" | "callLimits">;

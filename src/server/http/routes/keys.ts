@@ -23,17 +23,9 @@ import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import {
-  CreatedKeySchema,
-  IdSchema,
-  idPageQuery,
-  KeyChangesSchema,
-  KeySchema,
-  KeyWithUseSchema,
-  NewKeySchema,
-  OkSchema,
-  pageOf,
-} from "../schemas.ts";
+import { IdSchema, idPageQuery, OkSchema, pageOf } from "../schemas/common.ts";
+import { KeyWithUseSchema } from "../schemas/operation.ts";
+import { CreatedKeySchema, KeyChangesSchema, KeySchema, NewKeySchema } from "../schemas/tenants.ts";
 import { changedLimits, newLimits } from "./key-limits.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 

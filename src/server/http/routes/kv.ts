@@ -6,7 +6,7 @@ import type { Db } from "../../database/open-database.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { OkSchema, pageOf, TimeSchema } from "../schemas.ts";
+import { OkSchema, pageOf, TimeSchema } from "../schemas/common.ts";
 import { changeAudited } from "./audited-change.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 import { ToolParamsSchema } from "./versions.ts";

@@ -5,7 +5,8 @@ import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { renderReference } from "../reference-page.ts";
 import { addRoute, json } from "../route.ts";
-import { ErrorSchema, OkSchema, PrincipalSchema } from "../schemas.ts";
+import { ErrorSchema, OkSchema } from "../schemas/common.ts";
+import { PrincipalSchema } from "../schemas/tenants.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 const toBytes = (content: string): Bytes => new TextEncoder().encode(content);

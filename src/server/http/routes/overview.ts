@@ -7,7 +7,7 @@ import { type OverviewRecord, readOverview, readVersionStats } from "../../recor
 import { PROBLEM_KINDS, readProblems } from "../../records/problems.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { addRoute, json } from "../route.ts";
-import { TimeSchema, ToolNameSchema } from "../schemas.ts";
+import { TimeSchema, ToolNameSchema } from "../schemas/common.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 const HOUR_MS = 3_600_000;

@@ -5,9 +5,10 @@ import { toOpenAITools } from "../../../host/openai/index.ts";
 import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
 import type { CallCaller } from "../../calls/call-request.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
-import { MCP_DELETE, MCP_GET, MCP_POST } from "../mcp-schemas.ts";
 import { addRoute, json } from "../route.ts";
-import { OpenAIToolsSchema, pageQueryOf } from "../schemas.ts";
+import { pageQueryOf } from "../schemas/common.ts";
+import { MCP_DELETE, MCP_GET, MCP_POST } from "../schemas/mcp.ts";
+import { OpenAIToolsSchema } from "../schemas/tools.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 /** As many tools as OpenAI's API accepts in one request. */

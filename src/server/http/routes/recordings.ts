@@ -9,7 +9,7 @@ import { findVersion, readVersionFile } from "../../records/tool-versions.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { CallIdSchema, TimeSchema } from "../schemas.ts";
+import { CallIdSchema, TimeSchema } from "../schemas/common.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 import { ToolParamsSchema, VersionParamsSchema } from "./versions.ts";
 

@@ -18,7 +18,8 @@ import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { AliasSchema, OkSchema, pageOf, ReleaseSchema, SetReleaseSchema } from "../schemas.ts";
+import { AliasSchema, OkSchema, pageOf } from "../schemas/common.ts";
+import { ReleaseSchema, SetReleaseSchema } from "../schemas/tools.ts";
 import { ToolParamsSchema } from "./versions.ts";
 
 const AliasParamsSchema = ToolParamsSchema.extend({ alias: AliasSchema });

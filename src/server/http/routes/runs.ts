@@ -9,22 +9,10 @@ import type { ShownRun } from "../../runs/run-service.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import {
-  AliasSchema,
-  DecisionSchema,
-  IdSchema,
-  idPageQuery,
-  numberPageQuery,
-  pageOf,
-  RUN_KINDS,
-  RUN_STATES,
-  RUN_WAIT_KINDS,
-  RunEntrySchema,
-  RunSchema,
-  RunSummarySchema,
-  ToolNameSchema,
-} from "../schemas.ts";
-import { LineSchema } from "../text-schemas.ts";
+import { DecisionSchema } from "../schemas/calls.ts";
+import { AliasSchema, IdSchema, idPageQuery, numberPageQuery, pageOf, ToolNameSchema } from "../schemas/common.ts";
+import { RUN_KINDS, RUN_STATES, RUN_WAIT_KINDS, RunEntrySchema, RunSchema, RunSummarySchema } from "../schemas/runs.ts";
+import { LineSchema } from "../schemas/text.ts";
 import { approverOf, isAsync, readKey } from "./call-headers.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 

@@ -6,7 +6,8 @@ import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { NewSecretSchema, OkSchema, pageOf, SecretNameSchema, SecretSchema } from "../schemas.ts";
+import { OkSchema, pageOf } from "../schemas/common.ts";
+import { NewSecretSchema, SecretNameSchema, SecretSchema } from "../schemas/operation.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 const SecretParamsSchema = TenantParamsSchema.extend({ secret: SecretNameSchema });

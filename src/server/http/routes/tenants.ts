@@ -8,15 +8,8 @@ import { deleteTenant } from "../../tenants/delete-tenant.ts";
 import { exportTenant } from "../../transfer/export-tenant.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { addRoute, json } from "../route.ts";
-import {
-  DeletedTenantSchema,
-  NewTenantSchema,
-  pageOf,
-  pageQueryOf,
-  TenantChangesSchema,
-  TenantIdSchema,
-  TenantSchema,
-} from "../schemas.ts";
+import { pageOf, pageQueryOf, TenantIdSchema } from "../schemas/common.ts";
+import { DeletedTenantSchema, NewTenantSchema, TenantChangesSchema, TenantSchema } from "../schemas/tenants.ts";
 
 const DeletionQuerySchema = z.strictObject({
   rewrite: z.enum(["true", "false"]).optional().openapi({

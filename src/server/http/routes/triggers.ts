@@ -9,7 +9,7 @@ import { verifyRequest } from "../../triggers/verify-request.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json, readText } from "../route.ts";
-import { AliasSchema, ErrorSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas.ts";
+import { AliasSchema, ErrorSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
 import { changeAudited } from "./audited-change.ts";
 import { checkToolExists } from "./check-tool.ts";
 import { TenantParamsSchema } from "./tenants.ts";

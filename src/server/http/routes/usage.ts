@@ -9,7 +9,8 @@ import { readUsage, type UsageRecord } from "../../records/usage.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { QuotasSchema, ToolNameSchema, UsageSchema } from "../schemas.ts";
+import { ToolNameSchema } from "../schemas/common.ts";
+import { QuotasSchema, UsageSchema } from "../schemas/operation.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 const DAY_MS = 86_400_000;

@@ -22,15 +22,8 @@ import { originalsOf, parseUploadedSourceMap } from "../../tools/uploaded-source
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import {
-  numberPageQuery,
-  OkSchema,
-  pageOf,
-  SHORT_PAGES,
-  ToolNameSchema,
-  VersionSchema,
-  VersionSummarySchema,
-} from "../schemas.ts";
+import { numberPageQuery, OkSchema, pageOf, SHORT_PAGES, ToolNameSchema, VersionSchema } from "../schemas/common.ts";
+import { VersionSummarySchema } from "../schemas/tools.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 export const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });

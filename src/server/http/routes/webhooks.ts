@@ -20,8 +20,8 @@ import { checkWebhookUrl } from "../../webhooks/check-url.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { IdSchema, idPageQuery, OkSchema, pageOf, TimeSchema } from "../schemas.ts";
-import { LineSchema } from "../text-schemas.ts";
+import { IdSchema, idPageQuery, OkSchema, pageOf, TimeSchema } from "../schemas/common.ts";
+import { LineSchema } from "../schemas/text.ts";
 import { changeAudited } from "./audited-change.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 

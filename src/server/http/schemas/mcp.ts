@@ -1,13 +1,15 @@
 // What the OpenAPI document says about the MCP endpoints: messages of JSON-RPC 2.0, headers, streams and errors. The endpoints themselves are in
 // the host, and read the messages with its schemas.
 import { z } from "@hono/zod-openapi";
-import type { RequestDocumentation, ResponseDocumentation } from "./route.ts";
-import { ErrorSchema } from "./schemas.ts";
+import type { RequestDocumentation, ResponseDocumentation } from "../route.ts";
+import { ErrorSchema } from "./common.ts";
 
 const VersionSchema = z.literal("2.0");
+
 const RequestIdSchema = z
   .union([z.string(), z.int()])
   .describe("Chosen by the sender, different from those of its requests that are running");
+
 const ParamsSchema = z.looseObject({
   _meta: z
     .looseObject({})
@@ -76,11 +78,14 @@ const rpcError = (description: string): ResponseDocumentation => ({
   description,
   content: { "application/json": { schema: JsonRpcErrorSchema } },
 });
+
 const anyError = (description: string): ResponseDocumentation => ({
   description,
   content: { "application/json": { schema: z.union([ErrorSchema, JsonRpcErrorSchema]) } },
 });
+
 const RETRY_AFTER = z.object({ "Retry-After": z.string().describe("Seconds after which to try again") });
+
 const SESSION = z.object({
   "Mcp-Session-Id": z
     .string()
@@ -100,6 +105,7 @@ const common = {
     headers: RETRY_AFTER,
   },
 };
+
 const NO_SESSION = "There is no such tenant for this key, or no such session";
 
 /** The headers of requests to an MCP endpoint. */
