@@ -4,7 +4,7 @@ import { reject, rejectUnavailable } from "../../host/mcp/server/rejection.ts";
 import type { CallCaller } from "../calls/call-request.ts";
 import type { Db } from "../database/open-database.ts";
 import type { BodyBytes } from "../http/body-bytes.ts";
-import { readBody } from "../http/route.ts";
+import { readBody } from "../http/request-body.ts";
 import { isAlive } from "../replicas/liveness.ts";
 import { type PeerRequestMessage, REQUEST_HEADERS, type ResponseMessage } from "../replicas/peers/messages.ts";
 import { type Peer, type PeerClient, PeerExchange, PeerUnreachable } from "../replicas/peers/peer-client.ts";

@@ -13,8 +13,9 @@ import {
 } from "../../records/console-sessions.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
+import { checkRate } from "../guard.ts";
 import { RequestError } from "../problem.ts";
-import { addRoute, checkRate, json } from "../route.ts";
+import { addRoute, json } from "../route.ts";
 import { IdSchema, idPageQuery, OkSchema, pageOf, TimeSchema } from "../schemas/common.ts";
 import { PrincipalSchema } from "../schemas/tenants.ts";
 

@@ -1,7 +1,7 @@
 // What the OpenAPI document says about the MCP endpoints: messages of JSON-RPC 2.0, headers, streams and errors. The endpoints themselves are in
 // the host, and read the messages with its schemas.
 import { z } from "@hono/zod-openapi";
-import type { RequestDocumentation, ResponseDocumentation } from "../route.ts";
+import type { RequestDocumentation, ResponseDocumentation } from "../route-options.ts";
 import { ErrorSchema } from "./common.ts";
 
 const VersionSchema = z.literal("2.0");

@@ -1,0 +1,87 @@
+// Reads the body of a request, within its limit and a time limit.
+import type { IncomingMessage } from "node:http";
+import type { Context } from "hono";
+import type { KeptBody } from "./body-bytes.ts";
+import type { AppEnv } from "./context.ts";
+import { RequestError } from "./problem.ts";
+
+export const JSON_TYPE = "application/json";
+
+const tooLarge = (maxBytes: number): RequestError =>
+  new RequestError("TOO_LARGE", `Expected a body of at most ${maxBytes} bytes`);
+
+/** Reads a body of limited size. */
+export async function readBody(request: Request, maxBytes: number, kept: KeptBody): Promise<Request> {
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  for await (const part of request.body ?? []) {
+    size += part.byteLength;
+    if (size > maxBytes) throw tooLarge(maxBytes);
+    kept.add(part.byteLength);
+    parts.push(part);
+  }
+  const { method, headers, url, signal } = request;
+  const body = Buffer.concat(parts);
+  decodeBody([body]);
+  return new Request(url, { method, headers, signal, body });
+}
+
+const DECODER = new TextDecoder("utf-8", { fatal: true });
+
+/** @throws {RequestError} MALFORMED for bytes that are not UTF-8: with replacement characters, a tool would get another value than was sent */
+function decodeBody(parts: readonly Uint8Array[]): string {
+  try {
+    return DECODER.decode(parts.length === 1 ? parts[0] : Buffer.concat(parts));
+  } catch {
+    throw new RequestError("MALFORMED", "The body is not valid UTF-8");
+  }
+}
+
+/** Reads the body of a message of Node's HTTP server, up to its limit. Much faster than the body of a web request. */
+function readIncoming(incoming: IncomingMessage, maxBytes: number, kept: KeptBody): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<readonly Uint8Array[]>();
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  const onData = (part: Uint8Array): void => {
+    size += part.byteLength;
+    try {
+      if (size > maxBytes) throw tooLarge(maxBytes);
+      kept.add(part.byteLength);
+      parts.push(part);
+    } catch (thrown) {
+      settle(thrown as Error);
+    }
+  };
+  const onEnd = (): void => settle();
+  const onLost = (): void => settle(new RequestError("MALFORMED", "The body ended too soon"));
+  const settle = (error?: Error): void => {
+    incoming.off("data", onData).off("end", onEnd).off("error", onLost).off("close", onLost);
+    if (error === undefined) resolve(parts);
+    else {
+      // What follows is read and dropped after the response.
+      incoming.pause();
+      reject(error);
+    }
+  };
+  incoming.on("data", onData).on("end", onEnd).on("error", onLost).on("close", onLost);
+  return promise.then(decodeBody);
+}
+
+/** Reads the text of a request's body, up to its limit. */
+export async function readText(c: Context<AppEnv>, maxBytes: number, kept: KeptBody): Promise<string> {
+  if (Number(c.req.header("content-length") ?? 0) > maxBytes) throw tooLarge(maxBytes);
+  const incoming = c.env?.incoming;
+  if (incoming !== undefined) return await readIncoming(incoming, maxBytes, kept);
+  return await (await readBody(c.req.raw, maxBytes, kept)).text();
+}
+
+/** Reads the text of a request's body for whatever reads it afterwards. */
+export async function keepText(c: Context<AppEnv>, maxBytes: number, kept: KeptBody): Promise<void> {
+  const text = await readText(c, maxBytes, kept);
+  // hono keeps promises there, although the type says texts.
+  c.req.bodyCache.text = Promise.resolve(text) as never;
+}
+
+/** Time in ms after which a body has come slowly. */
+export const SLOW_BODY_MS = 500;
