@@ -8,7 +8,7 @@ import { Badge, Button, CopyButton, ErrorBox, Facts, Loading, PageHead, Tabs, Ti
 import { JsonField } from "../parts/input-form/value-fields.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { LogView } from "../parts/log-view.tsx";
-import { Timeline } from "../parts/timeline.tsx";
+import { Timeline } from "../parts/timeline/timeline.tsx";
 import { toCopies } from "../state/copies.ts";
 import { formatBytes, formatMs } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";

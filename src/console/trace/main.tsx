@@ -6,7 +6,8 @@ import { Badge, Facts, PageHead, Tabs } from "../parts/controls.tsx";
 import { ErrorView, type StoredError } from "../parts/error-view.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
-import { Timeline, type TimelineUsage } from "../parts/timeline.tsx";
+import { Timeline } from "../parts/timeline/timeline.tsx";
+import type { TimelineUsage } from "../parts/timeline/timeline-facts.tsx";
 import { formatBytes, formatMs, formatUtc } from "../state/format.ts";
 import "../assets/style.css";
 
