@@ -16,7 +16,8 @@ import type { Db } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
 import type { CallerLimits } from "../quotas/caller-limits.ts";
 import type { TenantRecord } from "../records/tenants.ts";
-import { findLiveVersion, SourceModeSchema } from "./deployment.ts";
+import { findLiveVersion } from "./deployment.ts";
+import { SourceModeSchema } from "./deployment-request.ts";
 import { compareRequests } from "./requested-access.ts";
 
 const MAX_SOURCE = 1024 * 1024;

@@ -1,0 +1,102 @@
+// Builds what was uploaded, with its npm packages, and reads its definition.
+import type * as z from "zod";
+import { createGlovebox, type Glovebox, ToolError, type ToolInspection } from "../../host/index.ts";
+import type { TenantRecord } from "../records/tenants.ts";
+import { type Files, unpackArchive } from "./archive.ts";
+import type { Deployment, SourceModeSchema } from "./deployment-request.ts";
+import type { PackageInstaller } from "./packages.ts";
+import { toOriginalError, type UploadedSourceMap } from "./uploaded-source-map.ts";
+
+export interface InspectUploadDependencies {
+  readonly glovebox: Glovebox;
+  /** Undefined if uploads may not install packages. */
+  readonly installer: PackageInstaller | undefined;
+}
+
+/** @throws {ToolError} CAPABILITY_DENIED for a capability that the tenant's tools cannot have */
+export function grantsFor({ policy }: TenantRecord, { definition }: ToolInspection): readonly string[] {
+  const requested = Object.keys(definition.capabilities ?? {});
+  const allowed: readonly string[] = policy.capabilities;
+  const denied = requested.filter((name) => !allowed.includes(name) && name !== "log");
+  if (denied.length === 0) return requested.filter((name) => name !== "log");
+  throw new ToolError(
+    "CAPABILITY_DENIED",
+    `The tool requests ${denied.join(", ")}, which tools of this tenant cannot have (policy.capabilities)`,
+    { details: { denied } },
+  );
+}
+
+/**
+ * Reads the definition of an upload. Code that fails when it is loaded cannot be deployed: that is an error of the upload, not of a call.
+ * @param map the source map of the upload: errors name the author's files
+ */
+export async function inspect(
+  { glovebox, installer }: InspectUploadDependencies,
+  tenantId: string,
+  source: Source,
+  named: Pick<Deployment, "name" | "defaultName" | "language">,
+  map: UploadedSourceMap | undefined,
+): Promise<ToolInspection> {
+  try {
+    return needsPackages(source)
+      ? await inspectWithPackages(installer, { ...source, ...named })
+      : await glovebox.inspectTool({ ...source, ...named }, { tenantId });
+  } catch (thrown) {
+    if (!(thrown instanceof ToolError)) throw thrown;
+    const error =
+      thrown.code === "TOOL_FAILED"
+        ? new ToolError("BUNDLE_FAILED", `The tool fails when it is loaded: ${thrown.message}`, {
+            ...{ details: { ...thrown.details }, cause: thrown },
+          })
+        : thrown;
+    throw map === undefined ? error : toOriginalError(error, map);
+  }
+}
+
+type Source =
+  | { readonly source: string; readonly mode?: z.infer<typeof SourceModeSchema> | undefined }
+  | { readonly files: Files; readonly entry?: string | undefined };
+
+/** Returns what an upload contains: an archive becomes the files in it. @throws {ToolError} PARAM_INVALID */
+export async function toSource(
+  uploaded: Source | { readonly archive: string; readonly entry?: string | undefined },
+): Promise<Source> {
+  if ("source" in uploaded) {
+    const { source, mode } = uploaded;
+    return mode === "script" ? { source, mode } : { source };
+  }
+  if (!("archive" in uploaded)) return uploaded;
+  const { archive, ...rest } = uploaded;
+  return { ...rest, files: await unpackArchive(Buffer.from(archive, "base64")) };
+}
+
+function needsPackages(source: Source): source is Extract<Source, { readonly files: Files }> {
+  return "files" in source && "package.json" in source.files && "package-lock.json" in source.files;
+}
+
+/**
+ * Builds a tool with its packages. The bundle contains them, so that they are needed only here.
+ * @throws {ToolError} as {@link PackageInstaller.install} and `Glovebox.inspectTool`; CAPABILITY_DENIED if no packages may be installed
+ */
+async function inspectWithPackages(
+  installer: PackageInstaller | undefined,
+  { files, ...input }: { readonly files: Files; readonly entry?: string | undefined },
+): Promise<ToolInspection> {
+  if (installer === undefined) {
+    const message =
+      "The upload has a package-lock.json, but the operator of this server has not allowed packages (options.packages). Deploy with `glovebox deploy`, which bundles the packages, or leave the file out";
+    throw new ToolError("CAPABILITY_DENIED", message);
+  }
+  const packagesDir = await installer.install(files);
+  const { "package-lock.json": _, ...sources } = files;
+  // Its own, because the packages are those of this upload.
+  await using builder = await createGlovebox({ bundler: { packagesDir }, cache: false, workers: { max: 1 } });
+  return await builder.inspectTool({ ...input, files: sources });
+}
+
+/** Returns the files of a Python tool: a single source is `tool.py`. */
+export function toPythonFiles(
+  source: { readonly source: string } | { readonly files: object; readonly entry?: string | undefined },
+): object {
+  return "source" in source ? { files: { "tool.py": source.source }, entry: "tool.py" } : source;
+}
