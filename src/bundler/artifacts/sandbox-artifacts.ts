@@ -2,7 +2,7 @@
 // script of the bundler's child process. The published package contains them. A source checkout builds them once per content into
 // node_modules/.cache.
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { mkdir, readdir, readFile, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
@@ -103,24 +103,40 @@ const asChunk = (name: PlatformModuleName, module: string): string =>
 
 const CHUNKS = join(SOURCE_ROOT, "sandbox", "guest", "platform");
 
+/** Files of the platform modules and of their shims, by name. Read only by the build, since nothing else has the sources. */
+let chunkFiles: ReadonlyMap<string, string> | undefined;
+
+/** Returns the source file of a platform module or of a shim. Names are unique, whatever folder a file is in. */
+function findChunk(name: string): string {
+  chunkFiles ??= new Map(
+    readdirSync(CHUNKS, { recursive: true, encoding: "utf8" }).map((file) => [
+      basename(file, ".ts"),
+      join(CHUNKS, file),
+    ]),
+  );
+  const file = chunkFiles.get(name);
+  if (file === undefined) throw new Error(`No file implements the platform module ${name}`);
+  return file;
+}
+
 /** Shims that platform modules get instead of npm packages. The header of each file says why. */
 const SHIMS: ReadonlyMap<string, string> = new Map([
-  ["abort-controller", "abort-globals.ts"],
-  ["buffer", "node-buffer.ts"],
-  ["events", "node-events.ts"],
-  ["process/", "stream-process.ts"],
-  ["qs", "url-qs.ts"],
-  ["string_decoder/", "node-buffer.ts"],
-  ["tr46", "url-idna.ts"],
-  ["webidl-conversions", "url-conversions.ts"],
-  ["@exodus/bytes/encoding.js", "url-percent.ts"],
-  ["@exodus/bytes/whatwg.js", "url-percent.ts"],
+  ["abort-controller", "abort-globals"],
+  ["buffer", "node-buffer"],
+  ["events", "node-events"],
+  ["process/", "stream-process"],
+  ["qs", "url-qs"],
+  ["string_decoder/", "node-buffer"],
+  ["tr46", "url-idna"],
+  ["webidl-conversions", "url-conversions"],
+  ["@exodus/bytes/encoding.js", "url-percent"],
+  ["@exodus/bytes/whatwg.js", "url-percent"],
 ]);
 
 /** Shims for modules inside a package, selected by the end of the importer's path. */
-const INNER_SHIMS: readonly (readonly [importer: RegExp, path: RegExp, file: string])[] = [
-  [/whatwg-url[\\/]lib[\\/]URL\.js$/, /^\.\/URL-impl\.js$/, "url-impl.ts"],
-  [/whatwg-url[\\/]lib[\\/]URL(?:SearchParams)?-impl\.js$/, /^\.\/url(?:-state-machine|encoded)$/, "url-later.ts"],
+const INNER_SHIMS: readonly (readonly [importer: RegExp, path: RegExp, name: string])[] = [
+  [/whatwg-url[\\/]lib[\\/]URL\.js$/, /^\.\/URL-impl\.js$/, "url-impl"],
+  [/whatwg-url[\\/]lib[\\/]URL(?:SearchParams)?-impl\.js$/, /^\.\/url(?:-state-machine|encoded)$/, "url-later"],
 ];
 
 /** Importers that get the real packages. */
@@ -130,14 +146,13 @@ const shims: Plugin = {
   name: "shims",
   setup: ({ onResolve }) => {
     onResolve({ filter: /^[^.]/ }, ({ path, importer }) => {
-      const file = KEEPS_PACKAGES.test(importer) ? undefined : SHIMS.get(path);
-      if (file === undefined) return undefined;
-      const name = basename(file, ".ts");
-      return isPlatformModuleName(name) ? { path: name, external: true } : { path: join(CHUNKS, file) };
+      const name = KEEPS_PACKAGES.test(importer) ? undefined : SHIMS.get(path);
+      if (name === undefined) return undefined;
+      return isPlatformModuleName(name) ? { path: name, external: true } : { path: findChunk(name) };
     });
     onResolve({ filter: /^\.\// }, ({ path, importer }) => {
       const found = INNER_SHIMS.find(([from, to]) => from.test(importer) && to.test(path));
-      return found === undefined ? undefined : { path: join(CHUNKS, found[2]) };
+      return found === undefined ? undefined : { path: findChunk(found[2]) };
     });
   },
 };
@@ -152,7 +167,7 @@ const chunkImports: Plugin = {
     onResolve({ filter: /^\.\.?\/.*\.ts$/ }, ({ path, resolveDir }) => {
       const file = join(resolveDir, path);
       const name = basename(file, ".ts");
-      if (dirname(file) === CHUNKS && isPlatformModuleName(name)) return { path: name, external: true };
+      if (isPlatformModuleName(name) && file === findChunk(name)) return { path: name, external: true };
       if (dirname(file) === dirname(CHUNKS)) return { path: `prelude:${name}`, external: true };
       return undefined;
     });
@@ -197,7 +212,7 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
     ...PLATFORM_MODULE_NAMES.map((name) =>
       build({
         ...common,
-        entryPoints: [join(CHUNKS, `${name}.ts`)],
+        entryPoints: [findChunk(name)],
         platform: "browser",
         format: "esm",
         // Identifiers are not minified: guests can read the name of a class.

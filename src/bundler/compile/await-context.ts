@@ -1,6 +1,6 @@
 // Keeps AsyncLocalStorage contexts across native `await`. V8 resumes an async function without running any JavaScript of the guest, so a
 // bundle that names node:async_hooks is rewritten to report where it suspends and resumes (`Activation` in
-// guest/platform/async-context.ts). Functions stay native: stack traces, the number of microtasks and the debugger do not change.
+// guest/platform/process/async-context.ts). Functions stay native: stack traces, the number of microtasks and the debugger do not change.
 import type { Options } from "acorn";
 import { childrenOf, collectVars, FUNCTIONS, isSyntax, type Syntax } from "./syntax.ts";
 import { type Insertion, insertText, type MappedScript } from "./text-edits.ts";

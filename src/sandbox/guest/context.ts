@@ -8,7 +8,7 @@ import { createCapabilityError, describeValue, notGranted, truncateText } from "
 import { post } from "./host.ts";
 import { recordingPrototype } from "./missing-members.ts";
 import { usePlatformModule } from "./module-loader.ts";
-import type * as Rollback from "./platform/rollback.ts";
+import type * as Rollback from "./platform/capabilities/rollback.ts";
 import {
   defineValue,
   JSONStringify,

@@ -11,8 +11,8 @@ import { post, postWithBytes } from "./host.ts";
 import { type Serialized, serialize, sizeOf } from "./json-output.ts";
 import { toCallError } from "./missing-members.ts";
 import { useBuiltin, usePlatformModule } from "./module-loader.ts";
-import type * as Rollback from "./platform/rollback.ts";
-import type * as StreamOutput from "./platform/stream-output.ts";
+import type * as Rollback from "./platform/capabilities/rollback.ts";
+import type * as StreamOutput from "./platform/capabilities/stream-output.ts";
 import {
   ArrayIsArray,
   JSONParse,

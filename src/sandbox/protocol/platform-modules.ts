@@ -5,7 +5,7 @@
 export const MEMBER_MODULES = ["kv", "tools"] as const;
 export type MemberModule = (typeof MEMBER_MODULES)[number];
 
-/** All platform modules. Each is built from src/sandbox/guest/platform/NAME.ts with its imports. */
+/** All platform modules. Each is built from a file of this name below src/sandbox/guest/platform, with its imports. */
 export const PLATFORM_MODULE_NAMES = [
   "dom-exception",
   "console",

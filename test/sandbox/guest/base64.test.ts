@@ -1,7 +1,7 @@
 // Tests base64 in the guest's platform, with V8's own codec and without it, as in the V8 of Node 24.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { decodeBase64, encodeBase64, fromBase64, toBase64 } from "../../../src/sandbox/guest/platform/base64.ts";
+import { decodeBase64, encodeBase64, fromBase64, toBase64 } from "../../../src/sandbox/guest/platform/buffer/base64.ts";
 import { FetchHost } from "../../support/fetch-host.ts";
 import { runGuest } from "../../support/guest.ts";
 

@@ -2,7 +2,7 @@
 import { createCipheriv, createHash, createHmac, hkdfSync, pbkdf2Sync, scryptSync } from "node:crypto";
 import { expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
-import type * as Native from "../../../src/sandbox/guest/platform/crypto-native.ts";
+import type * as Native from "../../../src/sandbox/guest/platform/crypto/crypto-native.ts";
 import type { PlatformModuleName } from "../../../src/sandbox/protocol/platform-modules.ts";
 import { createEngine } from "../../../src/sandbox/worker/isolate/engine.ts";
 import { bundleCode, GuestTool } from "../../support/guest.ts";

@@ -23,7 +23,7 @@ const PrefixSchema = z.string().refine(isKey, KEY_RULE);
 const KeySchema = PrefixSchema.min(1);
 const VersionSchema = z.string().max(256);
 
-/** Requests of the guest (src/sandbox/guest/platform/kv.ts). A value is JSON text, or bytes in base64. */
+/** Requests of the guest (src/sandbox/guest/platform/capabilities/kv.ts). A value is JSON text, or bytes in base64. */
 const RequestSchema = z.discriminatedUnion("op", [
   z.strictObject({ op: z.literal("get"), key: KeySchema }),
   z.strictObject({

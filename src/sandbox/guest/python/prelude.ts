@@ -1,5 +1,5 @@
 // Functions of the prelude (platform/python.ts). The bundle of the Python runtime loads them like a built-in module.
-import type { PythonBuiltin } from "../platform/python.ts";
+import type { PythonBuiltin } from "../platform/capabilities/python.ts";
 
 declare const useBuiltin: (chunk: "python", name: "python") => PythonBuiltin;
 
