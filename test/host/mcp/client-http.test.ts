@@ -65,14 +65,11 @@ describe("a result over HTTP", () => {
     ["no JSON-RPC", '{"result":1}'],
     ["that of another request", '{"jsonrpc":"2.0","id":77777,"result":{"content":[]}}'],
   ] as const)("a result that is %s fails the call", async ([, body]) => {
-    await open(
-      ({ method }, response) => {
-        if (method !== "tools/call") return;
-        response.writeHead(200, { "content-type": "application/json" }).end(body);
-      },
-      { timeoutMs: 500 },
-    );
-    expect(["OUTPUT_INVALID", "TOOL_TIMEOUT"]).toContain(codeOf(await call()));
+    await open(({ method }, response) => {
+      if (method !== "tools/call") return;
+      response.writeHead(200, { "content-type": "application/json" }).end(body);
+    });
+    expect(codeOf(await call())).toBe("OUTPUT_INVALID");
   });
 
   test.for([
@@ -80,6 +77,11 @@ describe("a result over HTTP", () => {
     ["a million parts", { content: Array.from({ length: 1_000_000 }, () => 1) }, "OUTPUT_INVALID"],
     ["an unknown kind of content", { content: [{ type: "hologram" }] }, "OUTPUT_INVALID"],
     ["an image without bytes", { content: [{ type: "image", mimeType: "image/png", data: "%%" }] }, "OUTPUT_INVALID"],
+    [
+      "an image of half a byte",
+      { content: [{ type: "image", mimeType: "image/png", data: "AAAAA" }] },
+      "OUTPUT_INVALID",
+    ],
     ["nothing", {}, "ok"],
     ["a list", [], "OUTPUT_INVALID"],
     ["an error that says nothing", { isError: true }, "TOOL_FAILED"],
@@ -95,6 +97,12 @@ describe("a result over HTTP", () => {
     expect(codeOf(got)).toBe(code);
     expect(JSON.stringify(got).length).toBeLessThan(200_000);
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  });
+
+  test("an image in lines of base64 is decoded", async () => {
+    const part = { type: "image", mimeType: "image/png", data: "AQID\r\nBAU=\n" };
+    await open(({ method }) => (method === "tools/call" ? { content: [part] } : undefined));
+    expect(await call()).toMatchObject({ success: true, content: [{ data: new Uint8Array([1, 2, 3, 4, 5]) }] });
   });
 
   test("a result whose text repeats its value has only the value and the other content", async () => {
@@ -126,6 +134,35 @@ describe("an error of the protocol", () => {
     const error = errorOf(await call());
     expect(error).toMatchObject({ code: expected, details: { server: "up", code } });
     expect(error.message).toMatch(/No t this$/);
+  });
+
+  test.for([
+    [-32_602, "PARAM_INVALID"],
+    [-32_603, "TOOL_UNAVAILABLE"],
+  ] as const)(
+    "%i in a response with status 400 is the answer to the call, which is not repeated",
+    async ([code, expected]) => {
+      let calls = 0;
+      await open(({ method, id }, response) => {
+        if (method === "initialize") response.setHeader("mcp-session-id", "s1");
+        if (method !== "tools/call") return;
+        calls += 1;
+        response.writeHead(400, { "content-type": "application/json" });
+        response.end(JSON.stringify({ jsonrpc: "2.0", id, error: { code, message: "Not this" } }));
+      });
+      const error = errorOf(await call());
+      expect(error).toMatchObject({ code: expected, details: { server: "up", code } });
+      expect(error.message).toMatch(/Not this$/);
+      expect(calls).toBe(1);
+    },
+  );
+
+  test("a missing scope is reported with the status 403", async () => {
+    await open(({ method }, response) => {
+      if (method !== "tools/call") return;
+      response.writeHead(403, { "www-authenticate": 'Bearer error="insufficient_scope", scope="admin"' }).end();
+    });
+    expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", details: { status: 403 } });
   });
 
   test("an error for a tool that was removed fails with TOOL_UNAVAILABLE", async () => {

@@ -8,6 +8,7 @@ import {
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
 import { type ErrorDetails, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
+import { statusOf } from "./http/failed-request.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
 import { OAuthDenied } from "./oauth/oauth-policy.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
@@ -40,12 +41,6 @@ export function unauthorized(server: string, thrown: UnauthorizedError): ToolErr
 /** Creates the error for an OAuth flow that leads to a URL that the host does not allow. */
 export function authorizationDenied(server: string, thrown: OAuthDenied): ToolError {
   return serverUnavailable(server, `requires authorization that the host denies: ${thrown.message}`, thrown);
-}
-
-/** Returns the HTTP status of a failed request. */
-export function statusOf(thrown: unknown): number | undefined {
-  const { status } = (thrown instanceof SdkError ? (thrown.data ?? {}) : {}) as { readonly status?: unknown };
-  return typeof status === "number" ? status : undefined;
 }
 
 /** Returns the HTTP status or the JSON-RPC error code for the end of a message; an empty string if there is neither. */
@@ -117,9 +112,7 @@ export function toCallError(thrown: unknown, call: UpstreamCall, sources: CallEr
   if (thrown instanceof ProtocolError) return fromProtocol(thrown, server, toolName);
   if (thrown instanceof UnauthorizedError) return unauthorized(server, thrown);
   if (thrown instanceof OAuthDenied) return authorizationDenied(server, thrown);
-  if (!(thrown instanceof SdkError))
-    return serverUnavailable(server, `did not process the call of "${toolName}"`, toOutage(thrown));
-  switch (thrown.code) {
+  switch (thrown instanceof SdkError ? thrown.code : undefined) {
     case SdkErrorCode.ConnectionClosed:
       return serverUnavailable(server, `disconnected while "${toolName}" ran`, toOutage(thrown));
     case SdkErrorCode.CapabilityNotSupported:

@@ -4,6 +4,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { JSONRPCMessage, MessageExtraInfo, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
 import { isThenable } from "../../util/host-callback.ts";
 import type { MessageStubs } from "./http/message-stubs.ts";
+import { answerOf, type SentRequest, sentRequest } from "./http/request-answer.ts";
 import { hasAtMost, isJsonObject, type JsonObject } from "./reading/json-size.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
 import { TokenBucket } from "./reading/token-bucket.ts";
@@ -39,6 +40,7 @@ const NOTICE_MS = 10_000;
 /** The code is in JSON-RPC's range for implementation-defined errors. */
 const LOST = { code: -32_000, message: "The connection was lost" } as const;
 const TOO_LARGE = { code: UNREADABLE_CODE, message: "The response has too many values" } as const;
+const NO_RESPONSE = { code: UNREADABLE_CODE, message: "It contains no response to the request" } as const;
 const NO_RESULT = { code: UNREADABLE_CODE, message: "The response is neither a result nor an error" } as const;
 
 interface PendingRequest {
@@ -135,21 +137,27 @@ export class GuardedTransport implements Transport {
       requestSignal === undefined ? controller.signal : AbortSignal.any([requestSignal, controller.signal]);
     requestSignal?.addEventListener("abort", () => this.#pending.delete(id), { once: true });
     this.#pending.set(id, { method, exchange: currentExchange.getStore(), controller });
+    const sent: SentRequest = { isAnswered: false };
+    const sendOptions = {
+      ...options,
+      requestSignal: signal,
+      onRequestStreamEnd: () => {
+        // The response has already arrived.
+        if (this.#reading.has(id)) return;
+        onRequestStreamEnd?.();
+        this.#failAsLost(id);
+      },
+    };
     try {
-      await this.#inner.send(message, {
-        ...options,
-        requestSignal: signal,
-        onRequestStreamEnd: () => {
-          // The response has already arrived.
-          if (this.#reading.has(id)) return;
-          onRequestStreamEnd?.();
-          this.#failAsLost(id);
-        },
-      });
+      await sentRequest.run(sent, () => this.#inner.send(message, sendOptions));
     } catch (thrown) {
+      const answer = this.#pending.get(id)?.exchange === undefined ? undefined : answerOf(thrown, id);
+      if (answer !== undefined) return this.#receive(answer, undefined);
       this.#pending.delete(id);
       throw thrown;
     }
+    // The server has answered with one message, which is not the response to this request. No other message will follow.
+    if (sent.isAnswered && this.#pending.has(id)) this.#fail(id, NO_RESPONSE);
   }
 
   #cancel(id: string): void {
@@ -161,9 +169,13 @@ export class GuardedTransport implements Transport {
   #failAsLost(id: string): void {
     const pending = this.#pending.get(id);
     if (pending === undefined) return;
-    this.#pending.delete(id);
     pending.exchange?.lost();
-    if (/^\d+$/.test(id)) this.onmessage?.({ jsonrpc: "2.0", id: Number(id), error: LOST });
+    this.#fail(id, LOST);
+  }
+
+  #fail(id: string, error: RpcError): void {
+    this.#pending.delete(id);
+    if (/^\d+$/.test(id)) this.onmessage?.({ jsonrpc: "2.0", id: Number(id), error });
   }
 
   #receive(message: JSONRPCMessage, extra: MessageExtraInfo | undefined): void {
