@@ -87,7 +87,8 @@ class CallClock implements Clock {
   #timer: NodeJS.Timeout;
   /** Deadline, by performance.now(). */
   #endsAt: number;
-  readonly #holders = new Set<object>();
+  /** Those who pause the clock. Most calls are never paused, and a Set for each of them is garbage. */
+  #holders: Set<object> | undefined;
   /** Set while the clock is paused. */
   #leftMs: number | undefined;
   #onCancel: (() => void) | undefined;
@@ -149,6 +150,7 @@ class CallClock implements Clock {
 
   setPaused(isPaused: boolean, holder: object = INSPECTOR): void {
     if (!this.#slot.isListed) return;
+    this.#holders ??= new Set();
     if (isPaused) this.#holders.add(holder);
     else this.#holders.delete(holder);
     const mustPause = this.#holders.size > 0;

@@ -14,8 +14,18 @@ import type { PreparedCall } from "./prepared-call.ts";
 import type { ValidatedCall } from "./validate.ts";
 
 /** A prepared call and its clock. Dispose it when the call has its result. */
-export interface Preparation extends Disposable {
+class Preparation implements Disposable {
   readonly call: PreparedCall;
+  readonly #clock: Clock;
+
+  constructor(call: PreparedCall, clock: Clock) {
+    this.call = call;
+    this.#clock = clock;
+  }
+
+  [Symbol.dispose](): void {
+    this.#clock[Symbol.dispose]();
+  }
 }
 
 /** Dependencies that the router passes for every call. */
@@ -90,27 +100,25 @@ export function prepareCall(
   chain.clock = clock;
   chain.tracked = options.tracked;
   if (options.tracked !== undefined) options.tracked.chain = chain;
-  return {
-    call: {
-      callId,
-      tenantId,
-      tenant: options.tenant,
-      definition: tool.definition,
-      toolTenantId: tool.tenantId,
-      inputText,
-      inputBytes,
-      input,
-      limits,
-      deadlineAt,
-      chain,
-      signal: clock.signal,
-      clock,
-      context,
-      meter: new CallMeter(),
-      chunks: options.chunks,
-      observer: options.observer,
-      tracked: options.tracked,
-    },
-    [Symbol.dispose]: () => clock[Symbol.dispose](),
+  const call: PreparedCall = {
+    callId,
+    tenantId,
+    tenant: options.tenant,
+    definition: tool.definition,
+    toolTenantId: tool.tenantId,
+    inputText,
+    inputBytes,
+    input,
+    limits,
+    deadlineAt,
+    chain,
+    signal: clock.signal,
+    clock,
+    context,
+    meter: new CallMeter(),
+    chunks: options.chunks,
+    observer: options.observer,
+    tracked: options.tracked,
   };
+  return new Preparation(call, clock);
 }

@@ -196,10 +196,20 @@ export const mayNest = ({ order }: Pick<Job, "order">): boolean =>
 
 /** Key of everything in a job that decides which process it may use. */
 function placementKeyOf(
-  { owner, claim, memoryMiB, session, order, kind = "plain", dataBytes = 0, ...job }: Job,
+  {
+    owner,
+    claim,
+    memoryMiB,
+    session,
+    order,
+    kind = "plain",
+    dataBytes = 0,
+    fresh = false,
+    singleUse = false,
+    exclusive = false,
+  }: Job,
   pace: Pace,
 ): string {
-  const { fresh = false, singleUse = false, exclusive = false } = job;
   // Whether a call that is long, or runs alone, may run depends on the other calls of its tool.
   const paceKey = pace === "long" || exclusive ? `${pace} ${claim.toolKey}` : pace;
   // A call that ends by itself may run where one that may wait for others must not.

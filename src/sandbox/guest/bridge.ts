@@ -17,6 +17,7 @@ import {
   MapPrototypeDelete,
   MapPrototypeForEach,
   MapPrototypeGet,
+  MapPrototypeGetSize,
   MapPrototypeSet,
   ObjectHasOwn,
   PromiseConstructor,
@@ -139,7 +140,8 @@ export function forgetPending(isContinued = false): void {
       if (!isLog) reject(error);
     });
   }
-  MapPrototypeClear(pending);
+  // Clearing allocates a new table, also if there is nothing to clear.
+  if (MapPrototypeGetSize(pending) > 0) MapPrototypeClear(pending);
   pendingCalls = 0;
   pendingLength = 0;
 }

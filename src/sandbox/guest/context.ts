@@ -153,12 +153,7 @@ export function createContextHandle(header: InvokeHeader, callId: string, tenant
     log: sharedLog,
     progress: (report: ToolProgress): void => reportProgress(report, serial),
     span: (name: unknown, second: unknown, third: unknown): unknown => runInSpan(serial, name, second, third),
-  } as { [member: string]: unknown };
-  ReflectDefineProperty(ctx, "signal", {
-    __proto__: null,
-    enumerable: true,
-    configurable: true,
-    get: () => {
+    get signal(): unknown {
       if (signal === undefined) {
         signal = abortChunk().createAbortSignal();
         // A tool that kept its ctx may read the signal for the first time after the call.
@@ -166,7 +161,7 @@ export function createContextHandle(header: InvokeHeader, callId: string, tenant
       }
       return signal;
     },
-  } as PropertyDescriptor);
+  } as { [member: string]: unknown };
   const { granted, denied: deniedNames } = header;
   for (let index = 0; index < granted.length; index += 1) {
     const name = granted[index] as string;

@@ -250,7 +250,8 @@ export function fireTimer(id: number): void {
 /** Forgets all timers. The worker clears its own timers at the end of the call. */
 export function clearAllTimers(): void {
   forgetTasks();
-  MapPrototypeClear(timers);
+  // Clearing allocates a new table, also if there is nothing to clear.
+  if (MapPrototypeGetSize(timers) > 0) MapPrototypeClear(timers);
 }
 
 /** Posts the pending timers again when the session's next call starts. Those that were due in between fire at once. */
