@@ -1,5 +1,6 @@
 // Tests the MCP server with the SDK's client: sandboxed tools in both protocol eras, over HTTP and stdio.
 import type { AddressInfo } from "node:net";
+import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
 import { serve } from "@hono/node-server";
 import { Client, type ClientOptions, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -138,6 +139,35 @@ async function connect(
   onTestFinished(() => client.close());
   return { client, logs };
 }
+
+test.for([
+  ["2099-01-01", -32_022],
+  ["2025-11-25", -32_022],
+  ["2026-07-28", undefined],
+] as const)("each request over stdio states its protocol revision: %s", async ([requested, code]) => {
+  const [stdin, stdout] = [new PassThrough(), new PassThrough()];
+  const server = serveMcpStdio(glovebox, { tenantId: "default", stdin, stdout });
+  onTestFinished(() => server.close());
+  const lines = createInterface({ input: stdout })[Symbol.asyncIterator]();
+  const request = async (id: number, method: string, revision: string, params: object = {}) => {
+    const _meta = {
+      "io.modelcontextprotocol/protocolVersion": revision,
+      "io.modelcontextprotocol/clientCapabilities": {},
+    };
+    stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params: { ...params, _meta } })}\n`);
+    const { value = "" } = await lines.next();
+    return JSON.parse(value) as { readonly id: number; readonly result?: unknown; readonly error?: unknown };
+  };
+  const discovered = await request(1, "server/discover", "2026-07-28");
+  expect(discovered.result).toMatchObject({ supportedVersions: ["2026-07-28"] });
+  await request(2, "tools/list", "2026-07-28");
+  const answer = await request(3, "tools/call", requested, { name: "add", arguments: { a: 1, b: 2 } });
+  expect(answer).toMatchObject(
+    code === undefined
+      ? { id: 3, result: { structuredContent: { sum: 3 } } }
+      : { id: 3, error: { code, data: { supported: ["2026-07-28"], requested } } },
+  );
+});
 
 describe.for([
   ["http", "auto", "2026-07-28"],

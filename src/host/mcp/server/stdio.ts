@@ -1,6 +1,6 @@
 // Serves MCP over the stdin and stdout of this process, for the client that started it.
 
-import type { McpServer } from "@modelcontextprotocol/server";
+import type { JSONRPCMessage, McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { notifySafely } from "../../util/host-callback.ts";
 import type { McpHost } from "./call-tool.ts";
@@ -9,6 +9,7 @@ import { createServer } from "./mcp-server.ts";
 import { checkHost, type McpStdioOptions, parseStdioOptions } from "./options.ts";
 import { rejectTaskSubscription } from "./task-subscriptions.ts";
 import { notifyToolsChanged, watchTools } from "./tool-changes.ts";
+import { rejectUnsupportedVersion } from "./unsupported-version.ts";
 
 /** Result of {@link serveMcpStdio}. Disposing it has the effect of `close()`. */
 export interface StdioServer extends AsyncDisposable {
@@ -28,11 +29,15 @@ class ClosingTransport extends StdioServerTransport {
   }
 }
 
-/** Answers some messages of a client instead of the SDK, which has no handler for subscriptions. */
-function rejectTaskSubscriptions(transport: ClosingTransport, onError: (error: unknown) => void): void {
+/** Answers the messages of a client that the SDK would not reject. */
+function rejectMessages(
+  transport: ClosingTransport,
+  rejections: readonly ((message: JSONRPCMessage) => JSONRPCMessage | undefined)[],
+  onError: (error: unknown) => void,
+): void {
   const { onmessage } = transport;
   transport.onmessage = (message) => {
-    const rejected = rejectTaskSubscription(message);
+    const rejected = rejections.map((reject) => reject(message)).find((rejection) => rejection !== undefined);
     if (rejected === undefined) onmessage?.(message);
     else transport.send(rejected).catch(onError);
   };
@@ -75,7 +80,8 @@ export function serveMcpStdio(host: McpHost, options: McpStdioOptions = {}): Std
     for (const server of servers) notifyToolsChanged(server);
   });
   const handle = serveStdio(create, { transport, onerror: onError });
-  if (parsed.runs !== undefined) rejectTaskSubscriptions(transport, onError);
+  const rejectTasks = parsed.runs === undefined ? [] : [rejectTaskSubscription];
+  rejectMessages(transport, [rejectUnsupportedVersion, ...rejectTasks], onError);
   const end = (): void => {
     subscription[Symbol.dispose]();
     waiting[Symbol.dispose]();
