@@ -127,6 +127,15 @@ describe("the packed tarball", () => {
     ).toEqual([]);
   });
 
+  test("contains no part of zod that it does not use, and keeps the names of classes", async () => {
+    const dist = join(project, "node_modules/glovebox/dist");
+    const names = (await readdir(join(dist, "lib"))).filter((name) => name.endsWith(".js"));
+    const texts = await Promise.all(names.map((name) => readFile(join(dist, "lib", name), "utf8")));
+    expect(names.filter((_, index) => /function (?:fromJSONSchema|withParser)\b/.test(texts[index] ?? ""))).toEqual([]);
+    const { GloveboxClient } = (await import(join(dist, "client/index.js"))) as { GloveboxClient: { name: string } };
+    expect(GloveboxClient.name).toBe("GloveboxClient");
+  });
+
   test("runs the server from an empty folder", { timeout: INSTALL_MS }, async () => {
     const script = `import { createServer } from "glovebox/server";
       await using server = await createServer({ port: 0, dataDir: "server-data", logLevel: "silent" });

@@ -1,6 +1,6 @@
 // Regular expressions of untrusted schemas. They are compiled once, and run directly if their cost is known to be small; otherwise they run
 // only under the watchdog of guard.ts.
-import { z } from "zod";
+import * as z from "zod";
 import { estimateCost, type PatternCost } from "./pattern-cost.ts";
 import type { SchemaRun } from "./schema-run.ts";
 
@@ -25,16 +25,16 @@ const STEPS_PER_UNIT = 16;
  * for strings up to {@link MAX_TRUSTED_CHARS}. The general estimate is too high for some of them.
  */
 const TRUSTED_SOURCES: ReadonlySet<string> = new Set([
-  z.core.regexes.email.source,
-  z.core.regexes.uuid().source,
-  z.core.regexes.base64.source,
-  z.core.regexes.base64url.source,
-  z.core.regexes.ipv4.source,
-  z.core.regexes.ipv6.source,
-  z.core.regexes.cidrv4.source,
-  z.core.regexes.date.source,
-  z.core.regexes.datetime({}).source,
-  z.core.regexes.duration.source,
+  z.regexes.email.source,
+  z.regexes.uuid().source,
+  z.regexes.base64.source,
+  z.regexes.base64url.source,
+  z.regexes.ipv4.source,
+  z.regexes.ipv6.source,
+  z.regexes.cidrv4.source,
+  z.regexes.date.source,
+  z.regexes.datetime({}).source,
+  z.regexes.duration.source,
 ]);
 const TRUSTED_FACTOR = 2;
 const MAX_TRUSTED_CHARS = 320;
