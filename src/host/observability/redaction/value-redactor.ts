@@ -278,7 +278,7 @@ function toPlain(pairs: readonly (readonly [unknown, unknown])[]): object {
   return plain;
 }
 
-const DEFAULT = new ValueRedactor();
+let defaultRedactor: ValueRedactor | undefined;
 
 /**
  * Returns a copy of any value in which `[redacted]` replaces each secret. Secrets are detected by the names of fields, by patterns (JWTs,
@@ -292,7 +292,9 @@ const DEFAULT = new ValueRedactor();
  * ```
  */
 export function redact(value: unknown, options?: RedactOptions): unknown {
-  return (options === undefined ? DEFAULT : new ValueRedactor(options)).value(value);
+  if (options !== undefined) return new ValueRedactor(options).value(value);
+  defaultRedactor ??= new ValueRedactor();
+  return defaultRedactor.value(value);
 }
 
 /**
