@@ -39,3 +39,5 @@ export function settle(promise: Promise<Uint8Array>, callback: unknown): void {
     (error: unknown) => done(error),
   );
 }
+
+export type Done = (error?: Error | null, data?: unknown) => void;

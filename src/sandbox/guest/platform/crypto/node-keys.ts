@@ -1,11 +1,10 @@
 // Keys of node:crypto. The bytes of a secret key are in the guest. An asymmetric key is in the worker, and the guest has a number for it.
-import type { Failure, KeyMetadata, KeyObjectMetadata } from "../../../protocol/crypto-messages.ts";
-import { checkFunction, checkRange, checkString, invalidArgument, nodeError } from "../shared/node-error.ts";
-import { handleOf, runJob, toCryptoKey } from "./crypto.ts";
-import { callWorker, callWorkerForBytes, toNodeError } from "./crypto-call.ts";
+import type { KeyMetadata, KeyObjectMetadata } from "../../../protocol/crypto-messages.ts";
+import { invalidArgument, nodeError } from "../shared/node-error.ts";
+import { handleOf, toCryptoKey } from "./crypto.ts";
+import { callWorker, callWorkerForBytes } from "./crypto-call.ts";
 import { Handles } from "./crypto-handles.ts";
-import { randomBytes } from "./crypto-native.ts";
-import { type Callback, type Data, dataBytes, encode } from "./node-crypto-data.ts";
+import { type Data, dataBytes, encode } from "./node-crypto-data.ts";
 
 interface Jwk {
   readonly kty?: string;
@@ -20,7 +19,7 @@ interface KeyInput {
   readonly encoding?: string | undefined;
 }
 
-interface ExportOptions {
+export interface ExportOptions {
   readonly format?: "pem" | "der" | "jwk" | "buffer" | undefined;
   readonly type?: string | undefined;
   readonly cipher?: string | undefined;
@@ -28,8 +27,10 @@ interface ExportOptions {
 }
 
 const TOKEN = Symbol("KeyObject");
+
 /** Approximate size of a key in the worker. The guest's object takes the same size, so that V8 collects unreferenced keys. */
 const KEY_BYTES = 8_192;
+
 const handles = new Handles("forgetKeyObjects");
 
 export class KeyObject {
@@ -70,6 +71,7 @@ export class KeyObject {
     return toKeyObject(callWorker("keyObjectOf", [handle], []) as KeyObjectMetadata);
   }
 }
+
 Object.defineProperty(KeyObject.prototype, Symbol.toStringTag, { value: "KeyObject", configurable: true });
 
 /** Returns the algorithm as text, or with the members that importing a key reads. */
@@ -83,7 +85,7 @@ const secretHandle = (bytes: Uint8Array): number => callWorker("secretKeyObject"
 
 let bytesOf: (key: KeyObject) => Uint8Array;
 
-class SecretKeyObject extends KeyObject {
+export class SecretKeyObject extends KeyObject {
   readonly #bytes: Uint8Array;
 
   constructor(bytes: Uint8Array) {
@@ -134,13 +136,15 @@ abstract class AsymmetricKeyObject extends KeyObject {
     return exportKey(this, options);
   }
 }
+
 class PublicKeyObject extends AsymmetricKeyObject {}
+
 class PrivateKeyObject extends AsymmetricKeyObject {}
 
-const toKeyObject = (metadata: KeyObjectMetadata): KeyObject =>
+export const toKeyObject = (metadata: KeyObjectMetadata): KeyObject =>
   metadata.type === "private" ? new PrivateKeyObject(metadata) : new PublicKeyObject(metadata);
 
-function exportKey(key: KeyObject, { format, type, cipher, passphrase }: ExportOptions): unknown {
+export function exportKey(key: KeyObject, { format, type, cipher, passphrase }: ExportOptions): unknown {
   if (format !== "pem" && format !== "der" && format !== "jwk") {
     throw nodeError(TypeError, "ERR_INVALID_ARG_VALUE", `The property 'options.format' is invalid. Received ${format}`);
   }
@@ -241,101 +245,3 @@ export function createPublicKey(given: unknown): KeyObject {
 }
 
 export const toPublicKeyObject = (metadata: KeyObjectMetadata): KeyObject => toKeyObject(metadata);
-
-interface PairOptions {
-  readonly publicKeyEncoding?: ExportOptions;
-  readonly privateKeyEncoding?: ExportOptions;
-  readonly [option: string]: unknown;
-}
-interface PairMetadata {
-  readonly publicKey: KeyObjectMetadata;
-  readonly privateKey: KeyObjectMetadata;
-}
-interface Pair {
-  readonly publicKey: unknown;
-  readonly privateKey: unknown;
-}
-
-/** Converts the options to the worker's names. `hash` and `mgf1Hash` are deprecated names in Node. */
-function pairRequest(type: unknown, options: PairOptions): [string, object] {
-  checkString(type, "type");
-  const {
-    publicKeyEncoding: _public,
-    privateKeyEncoding: _private,
-    hash,
-    mgf1Hash,
-    groupName,
-    primeLength,
-    ...rest
-  } = options;
-  if (primeLength !== undefined) {
-    throw nodeError(
-      Error,
-      "ERR_SANDBOX_UNSUPPORTED",
-      "set the option group: the sandbox generates Diffie-Hellman keys from a named group only",
-    );
-  }
-  const renamed = { hashAlgorithm: hash, mgf1HashAlgorithm: mgf1Hash, group: groupName };
-  const defined = Object.entries({ ...renamed, ...rest }).filter(([, value]) => value !== undefined);
-  return [type, Object.fromEntries(defined)];
-}
-
-function toPair(metadata: PairMetadata, { publicKeyEncoding, privateKeyEncoding }: PairOptions): Pair {
-  const [publicKey, privateKey] = [toKeyObject(metadata.publicKey), toKeyObject(metadata.privateKey)];
-  return {
-    publicKey: publicKeyEncoding === undefined ? publicKey : exportKey(publicKey, publicKeyEncoding),
-    privateKey: privateKeyEncoding === undefined ? privateKey : exportKey(privateKey, privateKeyEncoding),
-  };
-}
-
-export function generateKeyPairSync(type: string, options: PairOptions = {}): Pair {
-  return toPair(callWorker("generateKeyObjects", pairRequest(type, options), []) as PairMetadata, options);
-}
-
-async function generatePair(type: string, options: PairOptions): Promise<Pair> {
-  const text = JSON.stringify({ method: "generateKeyPair", args: pairRequest(type, options) });
-  try {
-    const { response } = await runJob({ text, buffers: [] });
-    return toPair((response as unknown as { readonly value: PairMetadata }).value, options);
-  } catch (thrown) {
-    const { name, message, code } = thrown as Failure;
-    throw toNodeError({ ok: false, name, message, ...(typeof code === "string" ? { code } : {}) });
-  }
-}
-
-export function generateKeyPair(type: string, ...rest: readonly unknown[]): void {
-  const callback = rest.at(-1);
-  checkFunction(callback, "callback");
-  const options = rest.length > 1 ? ((rest[0] ?? {}) as PairOptions) : {};
-  pairRequest(type, options);
-  const done = callback as unknown as (error: unknown, publicKey?: unknown, privateKey?: unknown) => void;
-  generatePair(type, options).then(
-    ({ publicKey, privateKey }) => done(null, publicKey, privateKey),
-    (error: unknown) => done(error),
-  );
-}
-const PROMISIFY = Symbol.for("nodejs.util.promisify.custom");
-Object.defineProperty(generateKeyPair, PROMISIFY, {
-  value: (type: string, options: PairOptions = {}) => generatePair(type, options),
-});
-
-const AES_BITS: readonly unknown[] = [128, 192, 256];
-
-export function generateKeySync(type: string, { length }: { readonly length?: unknown } = {}): KeyObject {
-  if (type === "aes" ? !AES_BITS.includes(length) : type !== "hmac") {
-    throw nodeError(
-      TypeError,
-      "ERR_INVALID_ARG_VALUE",
-      `The argument 'type' or its length is invalid. Received ${type}`,
-    );
-  }
-  checkRange(length, "options.length", 8, 2 ** 31 - 1);
-  return new SecretKeyObject(randomBytes(Math.floor(length / 8)));
-}
-
-export function generateKey(type: string, options: { readonly length?: unknown }, callback: Callback): void {
-  checkFunction(callback, "callback");
-  const key = generateKeySync(type, options);
-  queueMicrotask(() => callback(null, key));
-}
-declare function queueMicrotask(run: () => void): void;
