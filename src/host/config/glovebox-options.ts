@@ -9,7 +9,7 @@ import type { EgressOptions, Secrets } from "../capabilities/fetch/egress-policy
 import type { KvStore } from "../capabilities/kv/kv-store.ts";
 import type { ExecutorsOptions } from "../fleet/fleet-options.ts";
 import type { McpOptions } from "../mcp/client/mcp-options.ts";
-import type { Hook } from "../observability/hooks/hooks.ts";
+import type { Hook } from "../observability/hooks/hook-events.ts";
 import type { LoggerOption } from "../observability/operator-log.ts";
 import type { TelemetryOptions } from "../observability/telemetry/telemetry-options.ts";
 import type { ArgumentOptions } from "../pipeline/coercion.ts";

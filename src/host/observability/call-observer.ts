@@ -12,17 +12,11 @@ import type { Execution } from "../executors/execution.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { TrackedCall } from "../routing/open-calls.ts";
 import type { TenantPolicy } from "../tenants/tenant-policies.ts";
-import {
-  type HookCall,
-  type HookStage,
-  type HookStageName,
-  type Hooks,
-  type HookWait,
-  leftMsOf,
-  modifyError,
-} from "./hooks/hooks.ts";
+import type { HookCall, HookStage, HookStageName } from "./hooks/hook-events.ts";
+import { type Hooks, type HookWait, leftMsOf, modifyError } from "./hooks/hooks.ts";
 import type { HostLog } from "./operator-log.ts";
-import type { CallSpan, CapabilitySpan, Telemetry } from "./telemetry/telemetry.ts";
+import type { CallSpan, CapabilitySpan } from "./telemetry/call-span.ts";
+import type { Telemetry } from "./telemetry/telemetry.ts";
 import { type CapabilityUse, Timeline } from "./timeline.ts";
 import { ToolSpans } from "./tool-spans.ts";
 

@@ -10,7 +10,8 @@ import type { CircuitChange } from "../routing/health/source-health.ts";
 import type { TenantPolicy } from "../tenants/tenant-policies.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
 import { definedFields } from "../util/merge-defined.ts";
-import type { HookCall, HookFailure } from "./hooks/hooks.ts";
+import type { HookCall } from "./hooks/hook-events.ts";
+import type { HookFailure } from "./hooks/hooks.ts";
 import { LoggerOptionsSchema } from "./logger-options.ts";
 import { TenantRedactors } from "./redaction/tenant-redactors.ts";
 

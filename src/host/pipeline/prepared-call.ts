@@ -6,7 +6,7 @@ import type { CapabilityContext } from "../capabilities/capability.ts";
 import type { CallContext } from "../contract/tool-call.ts";
 import type { ChunkQueue } from "../contract/tool-stream.ts";
 import type { BinaryAttachments, ToolValue } from "../contract/tool-value.ts";
-import type { HookStageName } from "../observability/hooks/hooks.ts";
+import type { HookStageName } from "../observability/hooks/hook-events.ts";
 import type { TraceContext } from "../observability/telemetry/trace-context.ts";
 import type { CallChain } from "../routing/call-chain.ts";
 import type { TrackedCall } from "../routing/open-calls.ts";

@@ -7,7 +7,7 @@ import { describeKind, isPlainObject, strictObject } from "../../sandbox/contrac
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import { type EgressPolicy, NO_EGRESS, type SecretPolicies } from "../capabilities/fetch/egress-policy.ts";
 import { parseOptions, unknownOptionError } from "../config/option-errors.ts";
-import type { Hook } from "../observability/hooks/hooks.ts";
+import type { Hook } from "../observability/hooks/hook-events.ts";
 import type { HostLog } from "../observability/operator-log.ts";
 import type { Telemetry } from "../observability/telemetry/telemetry.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/coercion.ts";

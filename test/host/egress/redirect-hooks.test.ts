@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { Hook } from "../../../src/host/observability/hooks/hooks.ts";
+import type { Hook } from "../../../src/host/observability/hooks/hook-events.ts";
 import { onLoopback } from "../../support/egress.ts";
 import { codeOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 

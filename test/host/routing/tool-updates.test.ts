@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { Hook } from "../../../src/host/observability/hooks/hooks.ts";
+import type { Hook } from "../../../src/host/observability/hooks/hook-events.ts";
 import { codeOf, errorOf, failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const A = { tenantId: "a" } as const;

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { CallContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
-import type { Hook } from "../../../../src/host/observability/hooks/hooks.ts";
+import type { Hook } from "../../../../src/host/observability/hooks/hook-events.ts";
 import { ToolRouter, type ToolRouterOptions } from "../../../../src/host/routing/tool-router.ts";
 import { ToolError } from "../../../../src/sandbox/contract/errors.ts";
 import { FAILING_CALLBACKS, inOtherRealm, toThenable } from "../../../support/failing-callbacks.ts";

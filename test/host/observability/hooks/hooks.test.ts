@@ -5,7 +5,7 @@ import { defineCapability } from "../../../../src/host/capabilities/capability.t
 import type { CallContext, ToolResult } from "../../../../src/host/contract/tool-call.ts";
 import { createGlovebox } from "../../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
-import type { Hook, ObservedEvent } from "../../../../src/host/observability/hooks/hooks.ts";
+import type { Hook, ObservedEvent } from "../../../../src/host/observability/hooks/hook-events.ts";
 import {
   type HostToolDefinition,
   ToolRouter,
