@@ -4,16 +4,10 @@ import { randomBytes } from "node:crypto";
 import type { FleetConnection, FleetMessage } from "../host/fleet/connection.ts";
 import { ObjectReader, type ObjectSource } from "../host/fleet/objects/object-reader.ts";
 import { OrderedTasks } from "../host/fleet/ordered-tasks.ts";
-import {
-  type Announcement,
-  type ControlMessage,
-  ControlMessageSchema,
-  type Languages,
-  NESTED_PER_SLOT,
-  type PartRequest,
-  type RejectionReason,
-  type RunMessage,
-} from "../host/fleet/protocol/messages.ts";
+import type { PartRequest } from "../host/fleet/protocol/control-messages.ts";
+import { type ControlMessage, ControlMessageSchema, type RunMessage } from "../host/fleet/protocol/control-messages.ts";
+import type { Announcement, RejectionReason } from "../host/fleet/protocol/executor-messages.ts";
+import { type Languages, NESTED_PER_SLOT } from "../host/fleet/protocol/message-fields.ts";
 import { aliveSubject, controlSubject, executorSubject } from "../host/fleet/protocol/subjects.ts";
 import { decodeFrame, encodeFrame, FLEET_PROTOCOL_VERSION } from "../host/fleet/protocol/wire.ts";
 import type { WorkerPool } from "../host/workers/worker-pool.ts";

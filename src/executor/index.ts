@@ -19,7 +19,7 @@ import { packageVersion } from "../host/config/package-version.ts";
 import { connectFleet, type FleetConnection } from "../host/fleet/connection.ts";
 import type { FleetEvent } from "../host/fleet/fleet-events.ts";
 import { NatsUrlSchema } from "../host/fleet/fleet-options.ts";
-import { MAX_SLOTS } from "../host/fleet/protocol/messages.ts";
+import { MAX_SLOTS } from "../host/fleet/protocol/message-fields.ts";
 import { DEFAULT_POOL, PoolSchema } from "../host/fleet/protocol/pool-name.ts";
 import type { ExecutorIdentity } from "../host/fleet/protocol/subjects.ts";
 import { homeFolder } from "../host/util/home-folder.ts";

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { Fleet } from "../../src/client/index.ts";
 import { USERS_FILE, writeCredentials } from "../../src/executor/credentials.ts";
 import { connectFleet, type FleetConnection } from "../../src/host/fleet/connection.ts";
-import type { Announcement } from "../../src/host/fleet/protocol/messages.ts";
+import type { Announcement } from "../../src/host/fleet/protocol/executor-messages.ts";
 import { aliveSubject, type ExecutorIdentity } from "../../src/host/fleet/protocol/subjects.ts";
 import { encodeFrame, FLEET_PROTOCOL_VERSION } from "../../src/host/fleet/protocol/wire.ts";
 import { CliProcess } from "../support/cli-process.ts";

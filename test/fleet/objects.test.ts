@@ -6,7 +6,7 @@ import { CallObjectsFactory } from "../../src/host/fleet/objects/call-objects.ts
 import { describeObject, ObjectError, ObjectOffers } from "../../src/host/fleet/objects/object-offers.ts";
 import { ObjectReader, type ObjectSource } from "../../src/host/fleet/objects/object-reader.ts";
 import { PackedBundles } from "../../src/host/fleet/objects/packed-bundles.ts";
-import type { PartRequest } from "../../src/host/fleet/protocol/messages.ts";
+import type { PartRequest } from "../../src/host/fleet/protocol/control-messages.ts";
 
 type Request = Omit<PartRequest, "key">;
 const TOKEN = "A".repeat(22);

@@ -1,12 +1,8 @@
 // The encoding of the messages between control plane and executors: what is sent arrives, and nothing else is accepted.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  type ControlMessage,
-  ControlMessageSchema,
-  type ExecutorMessage,
-  ExecutorMessageSchema,
-} from "../../src/host/fleet/protocol/messages.ts";
+import { type ControlMessage, ControlMessageSchema } from "../../src/host/fleet/protocol/control-messages.ts";
+import { type ExecutorMessage, ExecutorMessageSchema } from "../../src/host/fleet/protocol/executor-messages.ts";
 import { executorPermissions, FLEET_ID_PATTERN } from "../../src/host/fleet/protocol/subjects.ts";
 import { decodeFrame, encodeFrame, MAX_FLEET_JSON_BYTES, WireError } from "../../src/host/fleet/protocol/wire.ts";
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { type RunningExecutor, startExecutor } from "../../src/executor/index.ts";
 import { connectFleet } from "../../src/host/fleet/connection.ts";
-import type { SessionEnding } from "../../src/host/fleet/protocol/messages.ts";
+import type { SessionEnding } from "../../src/host/fleet/protocol/executor-messages.ts";
 import { controlSubject } from "../../src/host/fleet/protocol/subjects.ts";
 import { encodeFrame } from "../../src/host/fleet/protocol/wire.ts";
 import type { ToolResult } from "../../src/host/index.ts";

@@ -11,7 +11,7 @@ import { type RunningExecutor, startExecutor } from "../../src/executor/index.ts
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import { connectFleet } from "../../src/host/fleet/connection.ts";
 import { natsOf } from "../../src/host/fleet/nats-library.ts";
-import type { ObjectRef } from "../../src/host/fleet/protocol/messages.ts";
+import type { ObjectRef } from "../../src/host/fleet/protocol/message-fields.ts";
 import {
   aliveSubject,
   CONTROL_INBOX,

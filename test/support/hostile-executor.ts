@@ -2,12 +2,9 @@
 import { randomBytes } from "node:crypto";
 import type { FleetConnection } from "../../src/host/fleet/connection.ts";
 import { natsOf } from "../../src/host/fleet/nats-library.ts";
-import {
-  type Announcement,
-  type ControlMessage,
-  ControlMessageSchema,
-  type PartRequest,
-} from "../../src/host/fleet/protocol/messages.ts";
+import type { PartRequest } from "../../src/host/fleet/protocol/control-messages.ts";
+import { type ControlMessage, ControlMessageSchema } from "../../src/host/fleet/protocol/control-messages.ts";
+import type { Announcement } from "../../src/host/fleet/protocol/executor-messages.ts";
 import { aliveSubject, controlSubject, executorSubject } from "../../src/host/fleet/protocol/subjects.ts";
 import { decodeFrame, encodeFrame, FLEET_PROTOCOL_VERSION } from "../../src/host/fleet/protocol/wire.ts";
 

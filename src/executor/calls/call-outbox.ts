@@ -3,7 +3,7 @@
 import type { FleetConnection } from "../../host/fleet/connection.ts";
 import { describeObject } from "../../host/fleet/objects/object-offers.ts";
 import { OrderedTasks } from "../../host/fleet/ordered-tasks.ts";
-import { carriedBytes, MAX_DIRECT_BYTES } from "../../host/fleet/protocol/messages.ts";
+import { carriedBytes, MAX_DIRECT_BYTES } from "../../host/fleet/protocol/message-fields.ts";
 import { encodeFrame } from "../../host/fleet/protocol/wire.ts";
 import { BROKEN_REPORT, type CallReport, type HostedCall } from "./hosted-call.ts";
 

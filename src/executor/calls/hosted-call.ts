@@ -1,12 +1,12 @@
 // One call on an executor: runs it in the worker pool, and sends its events to the control plane that it came from.
 
 import { ObjectOffers } from "../../host/fleet/objects/object-offers.ts";
+import type { RunMessage } from "../../host/fleet/protocol/control-messages.ts";
 import {
   type ExecutorCallMessage,
   MAX_AGE_MS,
   type RejectionReason,
-  type RunMessage,
-} from "../../host/fleet/protocol/messages.ts";
+} from "../../host/fleet/protocol/executor-messages.ts";
 import type { CallListener, CallLossReason, CapabilityRequest } from "../../host/workers/open-call.ts";
 import type { Ticket } from "../../host/workers/pool-job.ts";
 import { monotonicMs } from "../../sandbox/contract/monotonic-time.ts";

@@ -1,11 +1,8 @@
 // The sessions whose isolates are on this executor: where each isolate is, and which control plane it belongs to. A session
 // whose control plane does not hold it any longer ends.
-import {
-  MAX_FLEET_SESSIONS,
-  type RejectionReason,
-  type RunMessage,
-  type SessionEnding,
-} from "../../host/fleet/protocol/messages.ts";
+import type { RunMessage } from "../../host/fleet/protocol/control-messages.ts";
+import type { RejectionReason, SessionEnding } from "../../host/fleet/protocol/executor-messages.ts";
+import { MAX_FLEET_SESSIONS } from "../../host/fleet/protocol/message-fields.ts";
 import type { SessionLoss, SessionPlacement } from "../../host/workers/pool-job.ts";
 
 export interface HostedSessionsDependencies {

@@ -1,6 +1,6 @@
 // The bundles of an executor: the code of JavaScript tools, with its code cache.
 import { hashOf, ObjectError } from "../../host/fleet/objects/object-offers.ts";
-import type { RunMessage } from "../../host/fleet/protocol/messages.ts";
+import type { RunMessage } from "../../host/fleet/protocol/control-messages.ts";
 import type { SentBundle } from "../../host/workers/worker-job.ts";
 import { unpack } from "../../sandbox/protocol/length-prefixed.ts";
 import { isPlatformModuleName } from "../../sandbox/protocol/platform-modules.ts";

@@ -2,7 +2,8 @@
 // from the control plane of a call by its hash, and kept until the last tenant that has used it is deleted.
 import { join } from "node:path";
 import { hashOf, ObjectError } from "../../host/fleet/objects/object-offers.ts";
-import type { ObjectRef, RunMessage } from "../../host/fleet/protocol/messages.ts";
+import type { RunMessage } from "../../host/fleet/protocol/control-messages.ts";
+import type { ObjectRef } from "../../host/fleet/protocol/message-fields.ts";
 import type { PythonSources } from "../../host/workers/python-setup.ts";
 import type { SentBundle } from "../../host/workers/worker-job.ts";
 import { BundleStore, parseBundle } from "./bundle-store.ts";

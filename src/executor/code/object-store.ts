@@ -3,7 +3,7 @@
 import { ArtifactOwners, tenantOwner } from "../../bundler/cache/artifact-owners.ts";
 import { DiskCache } from "../../bundler/cache/disk-cache.ts";
 import { hashOf } from "../../host/fleet/objects/object-offers.ts";
-import type { ObjectRef } from "../../host/fleet/protocol/messages.ts";
+import type { ObjectRef } from "../../host/fleet/protocol/message-fields.ts";
 
 export interface ObjectStoreOptions {
   /** Folder of the objects on disk. */

@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { type CallReport, HostedCall } from "../../../src/executor/calls/hosted-call.ts";
 import { type Waiting, WaitingCalls } from "../../../src/executor/calls/waiting-calls.ts";
-import type { RunMessage } from "../../../src/host/fleet/protocol/messages.ts";
+import type { RunMessage } from "../../../src/host/fleet/protocol/control-messages.ts";
 import type { Ticket } from "../../../src/host/workers/pool-job.ts";
 import type { EndedMessage } from "../../../src/sandbox/protocol/worker-messages.ts";
 

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { type BundleRef, BundleStore } from "../../../src/executor/code/bundle-store.ts";
 import { ObjectStore } from "../../../src/executor/code/object-store.ts";
 import { hashOf } from "../../../src/host/fleet/objects/object-offers.ts";
-import type { ObjectRef } from "../../../src/host/fleet/protocol/messages.ts";
+import type { ObjectRef } from "../../../src/host/fleet/protocol/message-fields.ts";
 import { pack } from "../../../src/sandbox/protocol/length-prefixed.ts";
 
 async function openFolder(): Promise<string> {

@@ -1,11 +1,6 @@
 // Parses the announcements of executors: the message, and the part with the languages of an executor.
-import {
-  type Announcement,
-  AnnouncementSchema,
-  type Languages,
-  LanguagesSchema,
-  MAX_LANGUAGES_BYTES,
-} from "../protocol/messages.ts";
+import { type Announcement, AnnouncementSchema } from "../protocol/executor-messages.ts";
+import { type Languages, LanguagesSchema, MAX_LANGUAGES_BYTES } from "../protocol/message-fields.ts";
 import { decodeFrame } from "../protocol/wire.ts";
 
 /** What an executor has announced. */

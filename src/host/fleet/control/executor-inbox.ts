@@ -2,7 +2,7 @@
 // and passes them to the attempts of the calls in order.
 import { ObjectReader } from "../objects/object-reader.ts";
 import { OrderedTasks } from "../ordered-tasks.ts";
-import { type CountedMessage, type ExecutorCallMessage, ExecutorMessageSchema } from "../protocol/messages.ts";
+import { type CountedMessage, type ExecutorCallMessage, ExecutorMessageSchema } from "../protocol/executor-messages.ts";
 import { decodeFrame, type WireFrame } from "../protocol/wire.ts";
 import type { RemoteAttempt } from "./remote-attempt.ts";
 import type { RemoteExecutor } from "./remote-executor.ts";

@@ -13,7 +13,7 @@ import type { SentBundle } from "../../workers/worker-job.ts";
 import { HOST_TIME_FACTOR, type WorkerPool } from "../../workers/worker-pool.ts";
 import type { FleetConnection } from "../connection.ts";
 import { CallObjectsFactory } from "../objects/call-objects.ts";
-import type { RejectionReason } from "../protocol/messages.ts";
+import type { RejectionReason } from "../protocol/executor-messages.ts";
 import { ExecutorDirectory, type ExecutorDirectoryOptions } from "./executor-directory.ts";
 import { FleetCall, type FleetJob } from "./fleet-call.ts";
 import { lackingError, unreachableError, waitError } from "./fleet-errors.ts";

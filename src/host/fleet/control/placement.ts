@@ -1,6 +1,6 @@
 // Chooses the executor of a call. Calls of one tenant prefer the same executor, where its bundles and isolates are warm
 // (rendezvous hashing); one that has far more calls than the others is bypassed (bounded loads, Mirrokni et al. 2016).
-import { NESTED_PER_SLOT } from "../protocol/messages.ts";
+import { NESTED_PER_SLOT } from "../protocol/message-fields.ts";
 
 /** An executor that may be chosen. */
 export interface Candidate {

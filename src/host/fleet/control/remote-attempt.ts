@@ -6,7 +6,7 @@ import { checkWorkerMessage } from "../../../sandbox/protocol/read-worker-messag
 import { largestFrame } from "../../workers/frame-size.ts";
 import { type CallLossReason, type CallMessage, LossEvent, OpenCall } from "../../workers/open-call.ts";
 import { ObjectOffers } from "../objects/object-offers.ts";
-import type { CountedMessage, ExecutorCallMessage, RejectionReason } from "../protocol/messages.ts";
+import type { CountedMessage, ExecutorCallMessage, RejectionReason } from "../protocol/executor-messages.ts";
 import { MAX_FLEET_JSON_BYTES } from "../protocol/wire.ts";
 import type { CallAttempt, FleetCall } from "./fleet-call.ts";
 import type { RemoteExecutor } from "./remote-executor.ts";

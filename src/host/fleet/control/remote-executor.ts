@@ -5,13 +5,8 @@ import { LossEvent } from "../../workers/open-call.ts";
 import type { SessionLoss } from "../../workers/pool-job.ts";
 import type { FleetConnection } from "../connection.ts";
 import { describeObject, type ObjectOffers } from "../objects/object-offers.ts";
-import {
-  type ControlMessage,
-  carriedBytes,
-  MAX_DIRECT_BYTES,
-  MAX_FLEET_SESSIONS,
-  type PartRequest,
-} from "../protocol/messages.ts";
+import type { ControlMessage, PartRequest } from "../protocol/control-messages.ts";
+import { carriedBytes, MAX_DIRECT_BYTES, MAX_FLEET_SESSIONS } from "../protocol/message-fields.ts";
 import { controlSubject, executorSubject } from "../protocol/subjects.ts";
 import { encodeFrame } from "../protocol/wire.ts";
 import type { Announced } from "./announcement.ts";

@@ -2,7 +2,7 @@
 import type { WorkerToolProfile } from "../../../sandbox/protocol/host-messages.ts";
 import type { SessionOrder } from "../../workers/worker-job.ts";
 import type { CallObjects } from "../objects/call-objects.ts";
-import type { RunMessage } from "../protocol/messages.ts";
+import type { RunMessage } from "../protocol/control-messages.ts";
 import type { RemoteAttempt } from "./remote-attempt.ts";
 
 /** A message without the key of its executor, and its parts. */

@@ -2,7 +2,8 @@
 // tool. Executors keep them by their hash.
 import type { RemotePython, SharedText } from "../../workers/python-setup.ts";
 import type { SentBundle } from "../../workers/worker-job.ts";
-import type { ObjectRef, RunMessage } from "../protocol/messages.ts";
+import type { RunMessage } from "../protocol/control-messages.ts";
+import type { ObjectRef } from "../protocol/message-fields.ts";
 import { hashOf } from "./object-offers.ts";
 import { PackedBundles } from "./packed-bundles.ts";
 

@@ -2,7 +2,8 @@
 // it in memory until the receiver has it or the call has ended. It uses no stream of NATS, because NATS answers with rights
 // of its own.
 import { createHash, randomBytes } from "node:crypto";
-import type { ObjectRef, PartRequest } from "../protocol/messages.ts";
+import type { PartRequest } from "../protocol/control-messages.ts";
+import type { ObjectRef } from "../protocol/message-fields.ts";
 
 /** Thrown if an object is missing, incomplete, too large or not what its hash says. */
 export class ObjectError extends Error {

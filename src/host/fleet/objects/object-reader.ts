@@ -1,6 +1,8 @@
 // Reads an object of the other side in parts, and checks it against its hash. A few parts are under way at the same time,
 // so that a large object fills neither the connection nor the memory of NATS.
-import { carriedBytes, MAX_PART_BYTES, type ObjectRef, type PartRequest } from "../protocol/messages.ts";
+
+import type { PartRequest } from "../protocol/control-messages.ts";
+import { carriedBytes, MAX_PART_BYTES, type ObjectRef } from "../protocol/message-fields.ts";
 import { hashOf, ObjectError } from "./object-offers.ts";
 
 const LEAST_PART_BYTES = 4_096;

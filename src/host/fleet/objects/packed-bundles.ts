@@ -2,7 +2,7 @@
 // several executors often read it at the same time.
 import { pack } from "../../../sandbox/protocol/length-prefixed.ts";
 import type { SentBundle } from "../../workers/worker-job.ts";
-import type { ObjectRef } from "../protocol/messages.ts";
+import type { ObjectRef } from "../protocol/message-fields.ts";
 import { hashOf } from "./object-offers.ts";
 
 /** Largest size of the packed bundles that are kept, in bytes. */
