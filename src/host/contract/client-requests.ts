@@ -73,9 +73,14 @@ export const SampleRequestSchema = z.looseObject({
 /** Parameters of MCP's CreateMessageRequest. Other keys are passed to the client unchanged. */
 export type SampleRequest = z.infer<typeof SampleRequestSchema>;
 
+const isMessageContent = (content: unknown): boolean => {
+  const parsed = MessageContentSchema.safeParse(content);
+  return parsed.success && [parsed.data].flat().every(({ type, text }) => type !== "text" || typeof text === "string");
+};
+
 export const SampleResultSchema = z.looseObject({
   role: z.enum(["user", "assistant"]),
-  content: z.unknown(),
+  content: z.unknown().refine(isMessageContent, { error: "Expected content as { type, … }, or a list of it" }),
   model: z.string().max(1_024),
 });
 

@@ -106,6 +106,17 @@ describe("ctx.sample and ctx.roots", () => {
     expect(errorOf(await run({ what: "sample", request }, { client: { sample } })).message).toMatch(/messages/);
   });
 
+  test.for([[undefined], ["hello"], [{ type: "text" }], [[{ type: "text", text: 5 }]], [{ text: "hello" }]])(
+    "reject an answer with the content %j",
+    async ([content]) => {
+      const request = { messages: [{ role: "user", content: { type: "text", text: "hi" } }], maxTokens: 10 };
+      const client = { sample: async () => ({ role: "assistant", model: "m1", content }) } as unknown as CallClient;
+      const result = await run({ what: "sample", request }, { client });
+      expect(codeOf(result)).toBe("TOOL_FAILED");
+      expect(errorOf(result).message).toContain("invalid answer");
+    },
+  );
+
   test("reject an invalid answer", async () => {
     const client = { listRoots: async () => ({ roots: "all" }) } as unknown as CallClient;
     const result = await run({ what: "roots" }, { client });

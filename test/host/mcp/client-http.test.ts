@@ -184,6 +184,17 @@ describe("an error of the protocol", () => {
   });
 });
 
+test("a call whose response breaks off has lost its connection, and may have run", async () => {
+  await open(({ method }, response) => {
+    if (method !== "tools/call") return;
+    response.writeHead(200, { "content-type": "application/json", "content-length": "1000" });
+    response.write('{"jsonrpc":', () => response.destroy());
+  });
+  const error = errorOf(await call());
+  expect(error.code).toBe("TOOL_UNAVAILABLE");
+  expect(error.message).toMatch(/disconnected while "t" ran/);
+});
+
 describe("a stream that breaks off", () => {
   test.for(["auto", "legacy"] as const)(
     "a stream that breaks off during a call fails that call at once: %s",

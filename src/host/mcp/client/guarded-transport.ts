@@ -137,7 +137,7 @@ export class GuardedTransport implements Transport {
       requestSignal === undefined ? controller.signal : AbortSignal.any([requestSignal, controller.signal]);
     requestSignal?.addEventListener("abort", () => this.#pending.delete(id), { once: true });
     this.#pending.set(id, { method, exchange: currentExchange.getStore(), controller });
-    const sent: SentRequest = { isAnswered: false };
+    const sent: SentRequest = { isAnswered: false, isBeingAnswered: false };
     const sendOptions = {
       ...options,
       requestSignal: signal,
@@ -153,6 +153,8 @@ export class GuardedTransport implements Transport {
     } catch (thrown) {
       const answer = this.#pending.get(id)?.exchange === undefined ? undefined : answerOf(thrown, id);
       if (answer !== undefined) return this.#receive(answer, undefined);
+      // The server may have processed the request: it broke off in its answer.
+      if (sent.isBeingAnswered) this.#pending.get(id)?.exchange?.lost();
       this.#pending.delete(id);
       throw thrown;
     }

@@ -7,7 +7,7 @@ import { readMessage, UNREADABLE_CODE } from "../reading/read-message.ts";
 import { readingBudget } from "../reading/reading-budget.ts";
 import { toStubStream } from "./event-stream.ts";
 import type { MessageStubs } from "./message-stubs.ts";
-import { sentRequest } from "./request-answer.ts";
+import { type SentRequest, sentRequest } from "./request-answer.ts";
 
 /** Limit for the body of a response that is not a message: an error, or the response to a notification. */
 const MAX_NOTE_BYTES = 64 * 1024;
@@ -77,9 +77,11 @@ async function readStub(
   { maxBytes, stubs }: MessageFetchOptions,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
+  const sent: Partial<SentRequest> = sentRequest.getStore() ?? {};
+  sent.isBeingAnswered = true;
   const bytes = await readBody(body, maxBytes);
-  const sent = sentRequest.getStore();
-  if (sent !== undefined) sent.isAnswered = true;
+  sent.isBeingAnswered = false;
+  sent.isAnswered = true;
   const message = await readMessage(bytes, maxBytes, signal ?? new AbortController().signal);
   const stub = message === undefined ? undefined : stubs.put(message);
   if (stub !== undefined) return JSON.parse(stub.text);

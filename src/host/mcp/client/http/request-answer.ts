@@ -9,6 +9,8 @@ import { statusOf, textOf } from "./failed-request.ts";
 export interface SentRequest {
   /** Whether the server has answered with one message in the body, and not with a stream. */
   isAnswered: boolean;
+  /** Whether such an answer has begun and not ended. */
+  isBeingAnswered: boolean;
 }
 
 /** The request that is sent in the current async context. */
