@@ -36,9 +36,10 @@ export function createOAuthFetch(policy: OAuthPolicy, resolve: Resolver = resolv
     const url = new URL(input);
     const method = (init?.method ?? "GET").toUpperCase();
     const isIssuerMetadata = ISSUER_METADATA.test(url.pathname);
-    policy.checkTarget(url);
+    // The checks of a kind of request come first, because their errors say what is at the URL.
     if (method === "GET" && isIssuerMetadata) policy.checkIssuerMetadataUrl(url);
     else if (method === "GET") policy.checkResourceMetadataUrl(url);
+    policy.checkTarget(url);
     const { status, headers, text } = await exchange(policy, resolve, url, method, init);
     if (status >= 300 && status < 400)
       throw new OAuthDenied(`${url.origin} answered with a redirect, which is not followed`);

@@ -62,7 +62,9 @@ export class OAuthPolicy {
 
   /** @throws {OAuthDenied} for a URL of resource metadata that is not at the server's origin */
   checkResourceMetadataUrl(url: URL): void {
-    if (url.origin !== this.#server.origin) throw this.#deniedUrl("The resource metadata", url.href);
+    if (url.origin === this.#server.origin) return;
+    const own = nameOf(this.#server.href);
+    throw new OAuthDenied(`The resource metadata is at ${nameOf(url.href)}, not at the server's origin, ${own}`);
   }
 
   /** @throws {OAuthDenied} for a URL of issuer metadata that is not at the origin of an allowed issuer */
