@@ -4,12 +4,7 @@ import type { RunningCallSchema } from "../server/http/routes/call-records.ts";
 import type { ConsoleSessionSchema } from "../server/http/routes/console-sessions.ts";
 import type { ExecutorSchema, FleetSchema } from "../server/http/routes/fleet.ts";
 import type { KvEntrySchema } from "../server/http/routes/kv.ts";
-import type {
-  OverviewSchema,
-  ProblemSchema,
-  VersionStatsSchema,
-  WorkersSchema,
-} from "../server/http/routes/overview.ts";
+import type { OverviewSchema, ProblemSchema, VersionStatsSchema, WorkersSchema } from "../server/http/schemas/overview.ts";
 import type { RehearsalSchema, ReplaySchema } from "../server/http/routes/recordings.ts";
 import type { RunAnswerSchema } from "../server/http/routes/runs.ts";
 import type { ScheduleSchema } from "../server/http/routes/schedules.ts";

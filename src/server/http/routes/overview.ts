@@ -1,181 +1,39 @@
-// Routes that summarize: calls over time and what is wrong now, the versions of a tool, and the processes of this server.
+// Routes that summarize: calls over time and what is wrong now, the versions of a tool, the processes of this server, and the audit log.
 import { z } from "@hono/zod-openapi";
 import { LAYERS, type Layer } from "../../../host/index.ts";
+import { RecentReads } from "../../operation/recent-reads.ts";
 import { SerialReads } from "../../operation/serial-reads.ts";
 import { verifyAudit } from "../../records/audit-chain.ts";
 import { type OverviewRecord, readOverview, readVersionStats } from "../../records/overview.ts";
-import { PROBLEM_KINDS, readProblems } from "../../records/problems.ts";
+import { readProblems } from "../../records/problems.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { addRoute, json } from "../route.ts";
-import { TimeSchema, ToolNameSchema } from "../schemas/common.ts";
+import { ToolNameSchema } from "../schemas/common.ts";
+import {
+  DEFAULT_BUCKETS,
+  HOUR_MS,
+  MAX_RUNNING,
+  type OverviewQuery,
+  OverviewQuerySchema,
+  OverviewSchema,
+  ProblemSchema,
+  roundUp,
+  VersionStatsSchema,
+  WorkersSchema,
+} from "../schemas/overview.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
-const HOUR_MS = 3_600_000;
-const LONGEST_MS = 31 * 24 * HOUR_MS;
-const DEFAULT_BUCKETS = 60;
-
-/** Steps to which lengths are rounded up, by the longest length of each: few different overviews can be requested. */
-const STEPS = [
-  [HOUR_MS, 60_000],
-  [24 * HOUR_MS, 15 * 60_000],
-  [LONGEST_MS, 6 * HOUR_MS],
-] as const;
-const BUCKETS = [1, 10, 20, 30, 60, 100, 200, 500] as const;
-
-const OverviewQuerySchema = z.strictObject({
-  ms: z.coerce.number().int().min(60_000).max(LONGEST_MS).default(HOUR_MS).openapi({
-    description:
-      "Length in ms, rounded up to whole minutes, quarters of an hour (from 1 h) or quarters of a day (from 24 h)",
-  }),
-  buckets: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(500)
-    .default(DEFAULT_BUCKETS)
-    .openapi({
-      description: `Number of buckets, rounded up to ${BUCKETS.join(", ")}`,
-    }),
-});
-type OverviewQuery = z.output<typeof OverviewQuerySchema>;
-/** Shortest and longest time in ms for which an overview is kept. In between, so long that reading it takes at most 2 % of the time. */
-const KEPT_MS = { min: 1_000, max: 30_000 } as const;
-const TIME_PER_COST = 50;
-const MAX_KEPT = 200;
-/** Running calls in one answer: more are not read by people. */
-const MAX_RUNNING = 1_000;
-const summary = {
-  calls: z.int(),
-  failed: z.int(),
-  p50: z.number().nullable().describe("Median time in ms from acceptance to result"),
-  p95: z.number().nullable(),
-  p99: z.number().nullable(),
-  cpuMs: z.number().describe("CPU time in ms. Of a durable run, that of its last attempt"),
-  waitP95: z
-    .number()
-    .nullable()
-    .describe("Time in ms that 95 % of the calls waited at most, in the queue and for a worker process"),
-};
-const queuedNow = z.int().describe("Calls that wait in the queue now; the first 20,000 of all queued calls count");
-export const ProblemSchema = z
-  .strictObject({
-    kind: z.enum(PROBLEM_KINDS),
-    tenantId: z.string().nullable().describe("Null for what concerns all tenants"),
-    target: z.string().describe("A tool, a version, a quota, a webhook, a schedule, a source of tools, or a layer"),
-    count: z.int(),
-    at: TimeSchema,
-    details: z.record(z.string(), z.unknown()),
-  })
-  .openapi("Problem");
-export const OverviewSchema = z
-  .strictObject({
-    from: TimeSchema,
-    until: TimeSchema,
-    isPartial: z.boolean().describe("Whether durations describe only the newest 20,000 calls of this time"),
-    completeFrom: TimeSchema.describe(
-      "Time from which durations are complete. Before it, the numbers of calls come from the usage by hour",
-    ),
-    total: z.strictObject(summary),
-    buckets: z.array(z.strictObject({ at: TimeSchema, ...summary })),
-    tools: z
-      .array(z.strictObject({ tenantId: z.string(), tool: z.string(), ...summary, queued: queuedNow }))
-      .describe("The 50 tools with the most calls"),
-    tenants: z
-      .array(z.strictObject({ tenantId: z.string(), ...summary, queued: queuedNow }))
-      .describe("The 50 tenants with the most calls"),
-    cpuMs: z.number(),
-    queued: z.int(),
-    running: z.int(),
-    problems: z.array(ProblemSchema),
-  })
-  .openapi("Overview");
-export const VersionStatsSchema = z.strictObject({ version: z.int().nullable(), ...summary }).openapi("VersionStats");
-const WorkerProcessSchema = z
-  .strictObject({
-    pid: z.int(),
-    language: z.enum(["javascript", "python"]),
-    use: z
-      .enum(["warm", "tenant", "shared"])
-      .describe(
-        "warm: started ahead for any tenant; tenant: for one tenant until it ends; shared: for several tenants",
-      ),
-    state: z.enum(["starting", "idle", "busy", "ending"]),
-    tenantIds: z
-      .array(z.string())
-      .describe("The tenant that it is for; if it is shared, those whose calls are in it now; none for a warm one"),
-    isolates: z.strictObject({
-      running: z.int().describe("Those with a call"),
-      warm: z.int().describe("Those kept for the next call of a tool; the process may have up to 8 more"),
-      sessions: z.int().describe("Those of sessions in which no call runs"),
-    }),
-    rssBytes: z.int().nullable().describe("Resident memory; null where the system does not tell"),
-  })
-  .openapi("WorkerProcess");
-export const WorkersSchema = z
-  .strictObject({
-    pid: z.int(),
-    uptimeSeconds: z.number(),
-    rssBytes: z.int(),
-    heapBytes: z.int(),
-    version: z.string(),
-    node: z.string(),
-    workers: z
-      .array(WorkerProcessSchema)
-      .describe(
-        "The worker processes of this server, as the server counts and measures them. Executors have their own",
-      ),
-    hardening: z
-      .array(z.strictObject({ layer: z.string(), state: z.string(), stops: z.string(), get: z.string() }))
-      .describe("The layers around a worker process. `glovebox doctor` tries each of them"),
-    runningTotal: z.int().describe("Number of calls that run or wait for a process"),
-    running: z
-      .array(
-        z.strictObject({
-          id: z.string(),
-          tenantId: z.string(),
-          tool: z.string(),
-          state: z.string(),
-          startedAt: TimeSchema,
-          ageMs: z.number(),
-        }),
-      )
-      .describe(`The oldest of them, at most ${MAX_RUNNING}`),
-  })
-  .openapi("Workers");
-
-function roundUp({ ms, buckets }: OverviewQuery): OverviewQuery {
-  const [, step] = STEPS.find(([longest]) => ms <= longest) ?? STEPS[2];
-  return { ms: Math.ceil(ms / step) * step, buckets: BUCKETS.find((count) => count >= buckets) ?? buckets };
-}
-
-/** Keeps what was read lately, the longer the more it cost. */
-class RecentReads<Result> {
-  readonly #recent = new Map<string, { until: number; readonly result: Promise<Result> }>();
-
-  async read(key: string, read: () => Promise<Result>): Promise<Result> {
-    const found = this.#recent.get(key);
-    if (found !== undefined && performance.now() < found.until) return await found.result;
-    const [oldest] = this.#recent.keys();
-    if (this.#recent.size >= MAX_KEPT && oldest !== undefined) this.#recent.delete(oldest);
-    const begun = performance.now();
-    const kept = { until: Number.POSITIVE_INFINITY, result: read() };
-    this.#recent.delete(key);
-    this.#recent.set(key, kept);
-    try {
-      const result = await kept.result;
-      const ended = performance.now();
-      kept.until = ended + Math.min(KEPT_MS.max, Math.max(KEPT_MS.min, (ended - begun) * TIME_PER_COST));
-      return result;
-    } catch (thrown) {
-      if (this.#recent.get(key) === kept) this.#recent.delete(key);
-      throw thrown;
-    }
-  }
-}
-
 export function addOverviewRoutes(app: App, dependencies: ServerDependencies): void {
-  const { db } = dependencies.database;
   const reads = new SerialReads();
+  addSummaryRoutes(app, dependencies, reads);
+  addVersionStatsRoute(app, dependencies, reads);
+  addWorkersRoute(app, dependencies);
+  addAuditVerificationRoute(app, dependencies);
+}
+
+/** The overview and the problems, which are a part of it. */
+function addSummaryRoutes(app: App, dependencies: ServerDependencies, reads: SerialReads): void {
+  const { db } = dependencies.database;
   const overviewOf = async (tenantId: string | undefined, ms: number, buckets: number): Promise<OverviewRecord> => {
     const now = dependencies.database.clock.now();
     return await readOverview(db, { tenantId, from: now - ms, until: now + 1, buckets });
@@ -242,6 +100,9 @@ export function addOverviewRoutes(app: App, dependencies: ServerDependencies): v
     { summary: "Lists what is wrong now for a tenant", params: TenantParamsSchema, responses: problems },
     async (c, _input) => c.json({ items: await problemsOf(c.get("tenant").id) } as never, 200),
   );
+}
+
+function addVersionStatsRoute(app: App, dependencies: ServerDependencies, reads: SerialReads): void {
   addRoute(
     app,
     dependencies,
@@ -257,7 +118,7 @@ export function addOverviewRoutes(app: App, dependencies: ServerDependencies): v
       const items = await reads.run(tenantId, async () => {
         await dependencies.calls.flush();
         return await readVersionStats(
-          db,
+          dependencies.database.db,
           { tenantId, toolName: params.tool },
           dependencies.database.clock.now() - query.ms,
         );
@@ -265,6 +126,9 @@ export function addOverviewRoutes(app: App, dependencies: ServerDependencies): v
       return c.json({ items } as never, 200);
     },
   );
+}
+
+function addWorkersRoute(app: App, dependencies: ServerDependencies): void {
   addRoute(
     app,
     dependencies,
@@ -298,6 +162,9 @@ export function addOverviewRoutes(app: App, dependencies: ServerDependencies): v
       );
     },
   );
+}
+
+function addAuditVerificationRoute(app: App, dependencies: ServerDependencies): void {
   addRoute(
     app,
     dependencies,
@@ -318,7 +185,7 @@ export function addOverviewRoutes(app: App, dependencies: ServerDependencies): v
       },
     },
     async (c, _input) => {
-      const { brokenAt, erased } = await verifyAudit(db);
+      const { brokenAt, erased } = await verifyAudit(dependencies.database.db);
       return c.json({ isIntact: brokenAt === undefined, brokenAt: brokenAt ?? null, erased }, 200);
     },
   );
