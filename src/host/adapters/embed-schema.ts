@@ -22,7 +22,9 @@ type MutableSchema = { [keyword: string]: JsonValue };
  */
 export function embedSchema(schema: JsonSchema, pointer: string, id: string): JsonSchema {
   const isResource = usesResourceKeywords(schema);
-  const embedded = isResource ? schema : (moveReferences(schema, pointer) as MutableSchema);
+  const embedded = isResource
+    ? schema
+    : (moveReferences(schema, (reference) => pointer + reference.slice(1)) as MutableSchema);
   return isResource && !Object.hasOwn(schema, "$id") ? { $id: id, ...embedded } : embedded;
 }
 
@@ -34,11 +36,12 @@ function usesResourceKeywords(schema: JsonSchema): boolean {
   return found;
 }
 
-function moveReferences(schema: JsonSchema, pointer: string): JsonSchema {
+/** Returns a copy of a schema in which `move` has replaced each reference within the schema (`#…`). */
+export function moveReferences(schema: JsonSchema, move: (reference: string) => string): JsonSchema {
   const copy = structuredClone(schema) as MutableSchema;
   walk(copy, (part) => {
     const { $ref } = part;
-    if (typeof $ref === "string" && $ref.startsWith("#")) part.$ref = pointer + $ref.slice(1);
+    if (typeof $ref === "string" && $ref.startsWith("#")) part.$ref = move($ref);
   });
   return copy;
 }

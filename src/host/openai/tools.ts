@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import { moveReferences } from "../adapters/embed-schema.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { type CompiledSchema, compileSchema } from "../json-schema/compile-schema.ts";
 import { isObject } from "../json-schema/schema-copy.ts";
@@ -114,21 +115,14 @@ const UNSUPPORTED_AT_ROOT = ["anyOf", "oneOf", "allOf", "enum", "const", "not", 
 const isPlainRoot = (schema: JsonSchema): boolean =>
   (schema.type === undefined || schema.type === "object") && !UNSUPPORTED_AT_ROOT.some((keyword) => keyword in schema);
 
-/** Updates references to the root or into it after the root has moved into the wrapper. */
-function moveReferences(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(moveReferences);
-  if (!isObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, member]) => {
-      if (key !== "$ref" || typeof member !== "string") return [key, moveReferences(member)];
-      const stays = !/^#($|\/)/.test(member) || /^#\/(\$defs|definitions)\//.test(member);
-      return [key, stays ? member : `#/properties/${WRAPPER}${member.slice(1)}`];
-    }),
-  );
-}
+/** Updates a reference to the root or into it after the root has moved into the wrapper. Definitions stay at the root. */
+const toMoved = (reference: string): string =>
+  !/^#($|\/)/.test(reference) || /^#\/(\$defs|definitions)\//.test(reference)
+    ? reference
+    : `#/properties/${WRAPPER}${reference.slice(1)}`;
 
 function wrap(schema: JsonSchema): JsonSchema {
-  const { $defs, definitions, $schema: _, ...rest } = moveReferences(schema) as { [key: string]: JsonSchema };
+  const { $defs, definitions, $schema: _, ...rest } = moveReferences(schema, toMoved) as { [key: string]: JsonSchema };
   return {
     type: "object",
     properties: { [WRAPPER]: rest as JsonSchema },

@@ -98,6 +98,10 @@ describe("toOpenAITools()", () => {
     });
     expect(notes[0]).toMatchObject({ strict: true });
     const list = { type: "array", items: { $ref: "#" } };
+    const data = { anyOf: [{ properties: { a: { const: { $ref: "#/x" } } } }], default: { $ref: "#" } };
+    expect(toOpenAITools([definition("d", data)], { api: "responses" }).tools[0]).toMatchObject({
+      parameters: { properties: { input: data } },
+    });
     const [wrapped] = toOpenAITools([definition("l", list)], { api: "responses" }).tools;
     expect(wrapped).toMatchObject({ parameters: { properties: { input: { items: { $ref: "#/properties/input" } } } } });
   });
