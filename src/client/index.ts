@@ -1,12 +1,13 @@
 // "glovebox/client": a client of the server's HTTP API. Uses fetch only, so that it runs in Node, Deno, Bun and browsers.
 /// <reference types="node" preserve="true" />
 import { checkOptions, segment } from "./requests/check-arguments.ts";
-import { ApiTransport, CLIENT_FIELDS, type ClientOptions } from "./requests/transport.ts";
+import { CLIENT_FIELDS, type ClientOptions } from "./requests/request-options.ts";
+import { ApiTransport } from "./requests/transport.ts";
 import { TenantClient } from "./tenant-client.ts";
 import type { Executor, Fleet, Tenant } from "./types.ts";
 
 export { ApiError } from "./requests/api-error.ts";
-export type { ClientOptions, RequestOptions } from "./requests/transport.ts";
+export type { ClientOptions, RequestOptions } from "./requests/request-options.ts";
 export { TenantClient } from "./tenant-client.ts";
 export type {
   ApiKey,

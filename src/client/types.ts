@@ -4,17 +4,40 @@ import type { RunningCallSchema } from "../server/http/routes/call-records.ts";
 import type { ConsoleSessionSchema } from "../server/http/routes/console-sessions.ts";
 import type { ExecutorSchema, FleetSchema } from "../server/http/routes/fleet.ts";
 import type { KvEntrySchema } from "../server/http/routes/kv.ts";
-import type { OverviewSchema, ProblemSchema, VersionStatsSchema, WorkersSchema } from "../server/http/schemas/overview.ts";
 import type { RehearsalSchema, ReplaySchema } from "../server/http/routes/recordings.ts";
 import type { RunAnswerSchema } from "../server/http/routes/runs.ts";
 import type { ScheduleSchema } from "../server/http/routes/schedules.ts";
 import type { CreatedTriggerSchema, TriggerSchema } from "../server/http/routes/triggers.ts";
 import type { CreatedWebhookSchema, DeliverySchema, WebhookSchema } from "../server/http/routes/webhooks.ts";
-import type { AuditEntrySchema, KeyWithUseSchema, QuotasSchema, SecretSchema, UsageSchema } from "../server/http/schemas/operation.ts";
+import type {
+  ApprovalSchema,
+  CallApprovalSchema,
+  CallSchema,
+  RejectedCallSchema,
+  TimelineSchema,
+  TreeCallSchema,
+} from "../server/http/schemas/calls.ts";
+import type {
+  AuditEntrySchema,
+  KeyWithUseSchema,
+  QuotasSchema,
+  SecretSchema,
+  UsageSchema,
+} from "../server/http/schemas/operation.ts";
+import type {
+  OverviewSchema,
+  ProblemSchema,
+  VersionStatsSchema,
+  WorkersSchema,
+} from "../server/http/schemas/overview.ts";
 import type { RunEntrySchema, RunSchema, RunSummarySchema } from "../server/http/schemas/runs.ts";
-import type { ApprovalSchema, CallApprovalSchema, CallSchema, RejectedCallSchema, TimelineSchema, TreeCallSchema } from "../server/http/schemas/calls.ts";
-import type { DeployedSchema, ReleaseSchema, ToolSummarySchema, VersionSummarySchema } from "../server/http/schemas/tools.ts";
 import type { CreatedKeySchema, KeySchema, TenantSchema } from "../server/http/schemas/tenants.ts";
+import type {
+  DeployedSchema,
+  ReleaseSchema,
+  ToolSummarySchema,
+  VersionSummarySchema,
+} from "../server/http/schemas/tools.ts";
 
 /** A schedule that calls a tool at the times of a cron expression. Times are in ms since 1970. */
 export type Schedule = z.output<typeof ScheduleSchema>;

@@ -15,94 +15,38 @@ import {
   toApiError,
   toPage,
 } from "./read-response.ts";
+import {
+  CLIENT_FIELDS,
+  type ClientOptions,
+  type EventsOptions,
+  type FollowOptions,
+  MAX_RESPONSE_BYTES,
+  MAX_TIMEOUT_MS,
+  MIB,
+  OPEN_FIELDS,
+  REQUEST_FIELDS,
+  type RequestOptions,
+} from "./request-options.ts";
 
-/** Options of `createClient`. */
-export interface ClientOptions {
-  /** URL of the server, such as `http://127.0.0.1:7070`. */
-  readonly url: string;
-  /** API key. */
-  readonly key: string;
-  /**
-   * How often a request that is safe to repeat is repeated after 429, 503 or a network error, also one in the middle of the response. @default 2
-   */
-  readonly retries?: number | undefined;
-  /**
-   * Longest body of a response in bytes, and longest event of a stream in characters: 1 to 500 MiB. A longer one is an error with the code
-   * RESPONSE_TOO_LARGE. Responses that `open()` and `exportValues()` return have no limit. @default 268435456 (256 MiB)
-   */
-  readonly maxResponseBytes?: number | undefined;
-  /**
-   * Longest time of one request in ms, until its response is complete, or its stream has begun: 1 to 86,400,000. Then it is repeated if that is
-   * safe, and fails with the code TIMEOUT otherwise. A call of a tool is one request, with the time that it runs. @default 600000 (10 minutes)
-   */
-  readonly timeoutMs?: number | undefined;
-  /** Cancels all requests of the client: its methods reject with the signal's reason. */
-  readonly signal?: AbortSignal | undefined;
-  /** @default globalThis.fetch */
-  readonly fetch?: typeof globalThis.fetch | undefined;
-}
-
-/** Options of one request that the client sends. */
-export interface RequestOptions {
-  /** Value that is sent as JSON. */
-  readonly body?: unknown;
-  /** Parameters of the URL. Those that are undefined are left out. */
-  readonly query?: { readonly [name: string]: string | number | undefined };
-  /** Headers in addition to `authorization` and `content-type`. */
-  readonly headers?: { readonly [name: string]: string };
-  /** Cancels the request, and the wait before it is repeated: the method rejects with the signal's reason. */
-  readonly signal?: AbortSignal | undefined;
-  /** Whether the request may be repeated. Default: only GET. */
-  readonly isSafe?: boolean;
-  /** Statuses that are not errors, in addition to those below 400. */
-  readonly accept?: (status: number, body: unknown) => boolean;
-}
-
-interface FollowOptions {
-  readonly signal: AbortSignal | undefined;
-  readonly from?: number;
-  readonly isKnown?: boolean;
-}
-
-interface EventsOptions extends Pick<RequestOptions, "body" | "signal" | "headers"> {
-  readonly onOpen?: () => void;
-}
-
-export const CLIENT_FIELDS = {
-  url: "a string that is not empty",
-  key: "a string that is not empty",
-  retries: "a number",
-  maxResponseBytes: "a number",
-  timeoutMs: "a number",
-  signal: "an AbortSignal",
-  fetch: "a function",
-} as const;
-const REQUEST_FIELDS = {
-  body: "any value",
-  query: "a plain object",
-  headers: "a plain object",
-  signal: "an AbortSignal",
-  isSafe: "true or false",
-  accept: "a function",
-} as const;
-const OPEN_FIELDS = { query: REQUEST_FIELDS.query, signal: REQUEST_FIELDS.signal } as const;
 /** A segment that URLs resolve to another path, in any spelling. */
 const DOT_SEGMENT = /\/(?:\.|%2e){1,2}(?:\/|$)/i;
 
 const DEFAULT_TIMEOUT_MS = 600_000;
-const MAX_TIMEOUT_MS = 86_400_000;
+
 const RETRIED: ReadonlySet<number> = new Set([429, 503]);
-const MIB = 1_048_576;
+
 /** Larger than each response of the server: an output of 64 MiB with its input and logs, or the bundle of a tool. */
 const DEFAULT_RESPONSE_BYTES = 256 * MIB;
-/** The longest string of V8 has almost 512 Mi characters. */
-const MAX_RESPONSE_BYTES = 500 * MIB;
+
 /** Time in ms after which a stream of events that has ended is opened again. It doubles with each stream that brought no event. */
 const RESUME_MS = 250;
+
 /** Longest time in ms that the client waits before it repeats a request. */
 const MAX_WAIT_MS = 10_000;
+
 /** Answers "not found" one after the other until a call that was known counts as lost. A replica that is busy may not find it at once. */
 const MAX_MISSING = 3;
+
 const EVENT_ID = /^\d{1,9}$/;
 
 const withJitter = (ms: number): number => ms * (1 + Math.random() / 4);
