@@ -122,7 +122,21 @@ export type { ServerDiagnostics } from "./mcp/client/server-diagnostics.ts";
 export type { ServerLayer, ServerSandbox } from "./mcp/client/server-sandbox.ts";
 export type { McpServerStatus, McpToolIssue } from "./mcp/client/upstream-server.ts";
 export type { LogEntry, LogListener } from "./observability/call-log.ts";
-export type { AfterExecuteEvent, CapabilityEvent, CapabilityResultEvent, ExecuteEvent, Hook, HookCall, HookStage, ModifiedResult, ObservedEvent, PrepareEvent, Rejection, ResultEvent, ValidateEvent } from "./observability/hooks/hook-events.ts";
+export type {
+  AfterExecuteEvent,
+  CapabilityEvent,
+  CapabilityResultEvent,
+  ExecuteEvent,
+  Hook,
+  HookCall,
+  HookStage,
+  ModifiedResult,
+  ObservedEvent,
+  PrepareEvent,
+  Rejection,
+  ResultEvent,
+  ValidateEvent,
+} from "./observability/hooks/hook-events.ts";
 export type { LoggerOption } from "./observability/operator-log.ts";
 export { createRedactor, type RedactOptions, redact } from "./observability/redaction/value-redactor.ts";
 export type { TelemetryOptions } from "./observability/telemetry/telemetry-options.ts";

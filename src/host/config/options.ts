@@ -16,8 +16,8 @@ import { EgressSchema, NO_EGRESS, SecretsSchema } from "../capabilities/fetch/eg
 import type { KvStore } from "../capabilities/kv/kv-store.ts";
 import { ExecutorsSchema } from "../fleet/fleet-options.ts";
 import { McpSchema } from "../mcp/client/mcp-options.ts";
+import type { Hook } from "../observability/hooks/hook-events.ts";
 import { HooksSchema } from "../observability/hooks/hooks.ts";
-import { type Hook } from "../observability/hooks/hook-events.ts";
 import type { LoggerOption } from "../observability/operator-log.ts";
 import { TelemetryOptionsSchema } from "../observability/telemetry/telemetry-options.ts";
 import { ArgumentOptionsSchema } from "../pipeline/coercion.ts";

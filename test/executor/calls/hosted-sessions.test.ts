@@ -1,7 +1,7 @@
 // The sessions on an executor: a call finds its isolate only in the session that it names, and sessions that nobody holds end.
 import { beforeEach, expect, test } from "vitest";
 import { type HostedSession, HostedSessions } from "../../../src/executor/calls/hosted-sessions.ts";
-import { type RunMessage } from "../../../src/host/fleet/protocol/control-messages.ts";
+import type { RunMessage } from "../../../src/host/fleet/protocol/control-messages.ts";
 import { MAX_FLEET_SESSIONS } from "../../../src/host/fleet/protocol/message-fields.ts";
 import type { SessionPlacement } from "../../../src/host/workers/pool-job.ts";
 
