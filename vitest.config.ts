@@ -118,8 +118,7 @@ export default defineConfig({
     pool: "forks",
     // isolated-vm's README demands the first; it cannot hurt here. The others are a worker's: without the second, WebAssembly.compile() in an
     // isolate never settles; without the third, Python's main loop is compiled several times.
-    // The last starts with the largest young generation (16 MiB): what a test creates is garbage soon, and a small one is collected often.
-    execArgv: ["--no-node-snapshot", "--no-wasm-async-compilation", "--no-wasm-deopt", "--min-semi-space-size=16"],
+    execArgv: ["--no-node-snapshot", "--no-wasm-async-compilation", "--no-wasm-deopt"],
     // One more than the least number of cores, because many tests wait for a deadline. With four, workers of Python miss their health checks.
     maxWorkers: 3,
     // No test is tried again, and none depends on the machine's speed: this only ends a test that waits for something that never happens.
