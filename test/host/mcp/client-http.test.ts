@@ -165,6 +165,22 @@ describe("an error of the protocol", () => {
     expect(errorOf(await call())).toMatchObject({ code: "TOOL_UNAVAILABLE", details: { status: 403 } });
   });
 
+  test.for([
+    [429, "7", 7_000],
+    [503, "7", 7_000],
+    [503, "99999999", 3_600_000],
+    [429, "Fri, 01 Jan 2100 00:00:00 GMT", 3_600_000],
+    [429, "Thu, 01 Jan 2015 00:00:00 GMT", undefined],
+    [429, "soon", undefined],
+    [500, "7", undefined],
+  ] as const)("status %i with Retry-After %s: retryAfterMs is %s", async ([status, retryAfter, expected]) => {
+    await open(({ method }, response) => {
+      if (method === "tools/call") response.writeHead(status, { "retry-after": retryAfter }).end();
+    });
+    const { code, details } = errorOf(await call());
+    expect([code, details?.status, details?.retryAfterMs]).toEqual(["TOOL_UNAVAILABLE", status, expected]);
+  });
+
   test("an error for a tool that was removed fails with TOOL_UNAVAILABLE", async () => {
     let isThere = true;
     const server = await startScriptedServer(({ method, id }, response) => {

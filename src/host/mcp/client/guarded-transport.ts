@@ -3,6 +3,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { JSONRPCMessage, MessageExtraInfo, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
 import { isThenable } from "../../util/host-callback.ts";
+import { setRetryAfter } from "./http/failed-request.ts";
 import type { MessageStubs } from "./http/message-stubs.ts";
 import { answerOf, type SentRequest, sentRequest } from "./http/request-answer.ts";
 import { hasAtMost, isJsonObject, type JsonObject } from "./reading/json-size.ts";
@@ -155,6 +156,7 @@ export class GuardedTransport implements Transport {
       if (answer !== undefined) return this.#receive(answer, undefined);
       // The server may have processed the request: it broke off in its answer.
       if (sent.isBeingAnswered) this.#pending.get(id)?.exchange?.lost();
+      setRetryAfter(thrown, sent.retryAfterMs);
       this.#pending.delete(id);
       throw thrown;
     }

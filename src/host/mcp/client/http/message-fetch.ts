@@ -6,6 +6,7 @@ import { BoundedBytes, type LongMessage } from "../reading/bounded-bytes.ts";
 import { readMessage, UNREADABLE_CODE } from "../reading/read-message.ts";
 import { readingBudget } from "../reading/reading-budget.ts";
 import { toStubStream } from "./event-stream.ts";
+import { readRetryAfter } from "./failed-request.ts";
 import type { MessageStubs } from "./message-stubs.ts";
 import { type SentRequest, sentRequest } from "./request-answer.ts";
 
@@ -40,6 +41,8 @@ export function createMessageFetch(options: MessageFetchOptions): FetchLike {
     const headers = new Headers(options.headers);
     for (const [name, value] of new Headers(init?.headers)) headers.set(name, value);
     const response = await fetch(url, { ...init, headers });
+    const sent = sentRequest.getStore();
+    if (sent !== undefined) sent.retryAfterMs = readRetryAfter(response);
     return limitResponse(response, options, init?.signal ?? undefined);
   };
 }

@@ -11,6 +11,8 @@ export interface SentRequest {
   isAnswered: boolean;
   /** Whether such an answer has begun and not ended. */
   isBeingAnswered: boolean;
+  /** Time in ms after which the server, which is overloaded, wants the request again. */
+  retryAfterMs?: number | undefined;
 }
 
 /** The request that is sent in the current async context. */
