@@ -8,9 +8,11 @@ import { RATE_MS, rateStatus, toRateLimitHeaders } from "../quotas/quota-status.
 import type { TenantRecord } from "../records/tenants.ts";
 import type { AppEnv, ServerDependencies } from "./context.ts";
 import { RequestError } from "./problem.ts";
-import { JSON_TYPE, keepText, SLOW_BODY_MS } from "./request-body.ts";
+import { JSON_TYPE, keepText } from "./request-body.ts";
 import { isStream, type RouteOptions } from "./route-options.ts";
 
+/** Time in ms after which a body has come slowly. */
+const SLOW_BODY_MS = 500;
 /** Owner of bodies of requests without a key. No tenant has this id. */
 const ANONYMOUS = "/anonymous";
 
@@ -66,6 +68,46 @@ async function checkAgain(c: Context<AppEnv>, name: RouteName, { authenticator }
   c.set("tenant", await tenantOf(name, authenticator, principal, tenantId));
 }
 
+/** Checks who sends a request, its rate limit, and its right to the tenant and the scope of the route. A public route admits everyone. */
+async function admitSender(c: Context<AppEnv>, name: RouteName, dependencies: ServerDependencies): Promise<void> {
+  const scope = ROUTE_SCOPES[name];
+  if (scope === "public") return;
+  const principal = await dependencies.authenticator.authenticate(
+    c.req.header("authorization"),
+    c.req.header("cookie"),
+  );
+  if (principal === undefined) {
+    throw new RequestError("UNAUTHENTICATED", "Expected a valid API key: Authorization: Bearer gbx_…");
+  }
+  const isChange = c.req.method !== "GET" && c.req.method !== "HEAD";
+  if (principal.sessionId !== undefined && isChange && c.req.header(CONSOLE_HEADER) === undefined) {
+    throw new RequestError("FORBIDDEN", `A request with the console's cookie needs the header ${CONSOLE_HEADER}`);
+  }
+  c.set("principal", principal);
+  await checkRate(c, principal, dependencies);
+  const ip = c.env?.incoming?.socket?.remoteAddress ?? null;
+  c.set("actor", { name: `key:${principal.keyId}`, ip, requestId: c.get("requestId") });
+  const tenantId = c.req.param("tenant");
+  if (tenantId !== undefined) {
+    c.set("tenant", await tenantOf(name, dependencies.authenticator, principal, tenantId));
+  } else if (principal.tenantId !== null && scope !== "any") {
+    throw new RequestError("FORBIDDEN", "This key belongs to a tenant. Use the paths of its tenant");
+  }
+  const socket = c.env?.incoming?.socket;
+  if (socket !== undefined && tenantId !== undefined) dependencies.unread.begin(socket, tenantId);
+  if (scope !== "any" && !principal.scopes.has(scope)) {
+    throw new RequestError("FORBIDDEN", `This key does not have the scope ${scope}`, { details: { scope } });
+  }
+}
+
+/** @throws {RequestError} UNSUPPORTED_MEDIA_TYPE for a body that is not JSON, or that is compressed */
+function checkBodyType(c: Context<AppEnv>): void {
+  const type = c.req.header("content-type")?.split(";")[0]?.trim().toLowerCase();
+  const coding = c.req.header("content-encoding")?.trim().toLowerCase() ?? "identity";
+  if (coding !== "identity") throw new RequestError("UNSUPPORTED_MEDIA_TYPE", "Expected no Content-Encoding");
+  if (type !== JSON_TYPE) throw new RequestError("UNSUPPORTED_MEDIA_TYPE", `Expected Content-Type: ${JSON_TYPE}`);
+}
+
 /** Checks key, tenant and scope of a request, and the form of its body. */
 export function createGuard(
   name: RouteName,
@@ -79,40 +121,8 @@ export function createGuard(
   const hasBody = body !== undefined;
   const scope = ROUTE_SCOPES[name];
   return async (c, next) => {
-    if (scope !== "public") {
-      const principal = await dependencies.authenticator.authenticate(
-        c.req.header("authorization"),
-        c.req.header("cookie"),
-      );
-      if (principal === undefined) {
-        throw new RequestError("UNAUTHENTICATED", "Expected a valid API key: Authorization: Bearer gbx_…");
-      }
-      const isChange = c.req.method !== "GET" && c.req.method !== "HEAD";
-      if (principal.sessionId !== undefined && isChange && c.req.header(CONSOLE_HEADER) === undefined) {
-        throw new RequestError("FORBIDDEN", `A request with the console's cookie needs the header ${CONSOLE_HEADER}`);
-      }
-      c.set("principal", principal);
-      await checkRate(c, principal, dependencies);
-      const ip = c.env?.incoming?.socket?.remoteAddress ?? null;
-      c.set("actor", { name: `key:${principal.keyId}`, ip, requestId: c.get("requestId") });
-      const tenantId = c.req.param("tenant");
-      if (tenantId !== undefined) {
-        c.set("tenant", await tenantOf(name, dependencies.authenticator, principal, tenantId));
-      } else if (principal.tenantId !== null && scope !== "any") {
-        throw new RequestError("FORBIDDEN", "This key belongs to a tenant. Use the paths of its tenant");
-      }
-      const socket = c.env?.incoming?.socket;
-      if (socket !== undefined && tenantId !== undefined) dependencies.unread.begin(socket, tenantId);
-      if (scope !== "any" && !principal.scopes.has(scope)) {
-        throw new RequestError("FORBIDDEN", `This key does not have the scope ${scope}`, { details: { scope } });
-      }
-    }
-    if (hasBody) {
-      const type = c.req.header("content-type")?.split(";")[0]?.trim().toLowerCase();
-      const coding = c.req.header("content-encoding")?.trim().toLowerCase() ?? "identity";
-      if (coding !== "identity") throw new RequestError("UNSUPPORTED_MEDIA_TYPE", "Expected no Content-Encoding");
-      if (type !== JSON_TYPE) throw new RequestError("UNSUPPORTED_MEDIA_TYPE", `Expected Content-Type: ${JSON_TYPE}`);
-    }
+    await admitSender(c, name, dependencies);
+    if (hasBody) checkBodyType(c);
     using kept = new DisposableStack();
     if (hasBody) {
       const owner =

@@ -1,4 +1,4 @@
-// Reads the body of a request, within its limit and a time limit.
+// Reads the body of a request up to its limit, as text in valid UTF-8.
 import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
 import type { KeptBody } from "./body-bytes.ts";
@@ -82,6 +82,3 @@ export async function keepText(c: Context<AppEnv>, maxBytes: number, kept: KeptB
   // hono keeps promises there, although the type says texts.
   c.req.bodyCache.text = Promise.resolve(text) as never;
 }
-
-/** Time in ms after which a body has come slowly. */
-export const SLOW_BODY_MS = 500;
