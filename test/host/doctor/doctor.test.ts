@@ -26,7 +26,10 @@ describe("diagnose()", () => {
 describe("glovebox doctor", () => {
   test("prints its findings, and exits with 0 if all active layers hold", async () => {
     const main = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
-    const { stdout } = await promisify(execFile)(process.execPath, [main, "doctor"]);
+    // A failure says which layer or attack it was, or by which signal the command ended.
+    const ended = await promisify(execFile)(process.execPath, [main, "doctor"]).catch((thrown: object) => thrown);
+    const { code = 0, signal = null, stdout, stderr } = ended as { [field: string]: unknown };
+    expect({ code, signal, stderr }, String(stdout)).toEqual({ code: 0, signal: null, stderr: "" });
     for (const layer of LAYER_NAMES) expect(stdout).toContain(layer);
     expect(stdout).toMatch(/read file: ERR_ACCESS_DENIED/);
     expect(stdout).toMatch(/an endless loop: TOOL_TIMEOUT/);
