@@ -1,4 +1,4 @@
-// Stubs of capabilities for tests of tools, and what is said about a capability that has none.
+// Stubs of capabilities for tests of tools, and the parts of a schema that have no description.
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import type { Capability, CapabilityContext } from "../capabilities/capability.ts";

@@ -269,8 +269,7 @@ export class WorkerManager implements Disposable {
       this.#warm.recordStart(worker);
       if (worker.owner !== undefined && worker.servedCalls > 0 && worker.load > 0) this.priorities.apply(worker);
     }
-    const isHeld = worker.hasSessions || worker.isInspected;
-    const isUsedUp = worker.draining || ((worker.singleUse || worker.acceptsNoCalls) && !isHeld);
+    const isUsedUp = worker.draining || ((worker.singleUse || worker.acceptsNoCalls) && !worker.isHeld);
     if (isUsedUp && worker.load === 0 && worker.servedCalls > 0) worker.kill(worker.draining ? "room" : undefined);
     if (!this.#closed) this.#listener.onChange(worker);
     this.#warm.resolveWaiters(worker.isDead && worker.kind === "python");
@@ -321,8 +320,7 @@ export class WorkerManager implements Disposable {
     for (const worker of [...this.#workers]) {
       if (worker.load > 0) continue;
       worker.watchIdle();
-      const isHeld = worker.hasSessions || worker.isInspected;
-      const isOld = worker.owner !== undefined && !isHeld && now - worker.lastUsed > this.#options.idleMs;
+      const isOld = worker.owner !== undefined && !worker.isHeld && now - worker.lastUsed > this.#options.idleMs;
       // The first process can exceed the size of the warm pool. While it starts it is not idle: ended then, it would cost a layer of hardening.
       const isWarm = worker.owner === undefined && worker.kind === "plain" && worker.isReady;
       const isSurplus = isWarm && surplus > 0 && now - worker.lastUsed > SURPLUS_MS;

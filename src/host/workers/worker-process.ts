@@ -205,9 +205,9 @@ export class WorkerProcess {
   get acceptsNoCalls(): boolean {
     return this.#isStuck || this.#contents.isFull || this.#inspection.hasBegun;
   }
-  /** Whether the inspector holds the isolate of a call, which may have ended. */
-  get isInspected(): boolean {
-    return this.#inspection.isHeld;
+  /** Whether it has isolates of sessions, or one that the inspector holds, although no call may run in it. */
+  get isHeld(): boolean {
+    return this.hasSessions || this.#inspection.isHeld;
   }
   /** Calls in the process, including calls that have ended but may still run. */
   get load(): number {

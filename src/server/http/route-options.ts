@@ -1,4 +1,4 @@
-// What a route states of itself: its input, its responses, and what the OpenAPI document says about it.
+// Options of a route: its input, its responses, and its part of the OpenAPI document.
 import type { RouteConfig } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { z } from "zod";

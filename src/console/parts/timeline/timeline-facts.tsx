@@ -1,4 +1,4 @@
-// What a timeline says besides its bars: the facts of a span, shares of the time, and what the call used of its limits.
+// Facts next to the bars of a timeline: those of a span, shares of the time, and what the call used of its limits.
 import type { ComponentChildren, JSX } from "preact";
 import { formatBytes, formatMs } from "../../state/format.ts";
 import { Facts } from "../controls.tsx";

@@ -8,7 +8,7 @@ import {
   UnauthorizedError,
 } from "@modelcontextprotocol/client";
 import { type ErrorDetails, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
-import { retryAfterOf, statusOf } from "./http/failed-request.ts";
+import { statusOf } from "./http/failed-request.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
 import { OAuthDenied } from "./oauth/oauth-policy.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
@@ -137,7 +137,7 @@ export function toCallError(thrown: unknown, call: UpstreamCall, sources: CallEr
       );
     default: {
       const status = statusOf(thrown);
-      const retryAfterMs = retryAfterOf(thrown);
+      const { retryAfterMs } = call;
       const details = {
         ...(status === undefined ? {} : { status }),
         ...(retryAfterMs === undefined ? {} : { retryAfterMs }),

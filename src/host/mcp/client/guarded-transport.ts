@@ -3,7 +3,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { JSONRPCMessage, MessageExtraInfo, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
 import { isThenable } from "../../util/host-callback.ts";
-import { setRetryAfter } from "./http/failed-request.ts";
 import type { MessageStubs } from "./http/message-stubs.ts";
 import { answerOf, type SentRequest, sentRequest } from "./http/request-answer.ts";
 import { hasAtMost, isJsonObject, type JsonObject } from "./reading/json-size.ts";
@@ -16,6 +15,8 @@ export interface TransportExchange {
   readResult(method: string, result: JsonObject): JsonObject | Promise<JsonObject>;
   /** Called when the stream on which the response was expected has ended. */
   lost(): void;
+  /** Set if the server has rejected the latest request for now: the time in ms after which it wants the request again. */
+  retryAfterMs?: number | undefined;
   /** Receives the parameters of progress notifications. */
   progress?(params: JsonObject): void;
 }
@@ -138,7 +139,7 @@ export class GuardedTransport implements Transport {
       requestSignal === undefined ? controller.signal : AbortSignal.any([requestSignal, controller.signal]);
     requestSignal?.addEventListener("abort", () => this.#pending.delete(id), { once: true });
     this.#pending.set(id, { method, exchange: currentExchange.getStore(), controller });
-    const sent: SentRequest = { isAnswered: false, isBeingAnswered: false };
+    const sent: SentRequest = { answer: "none" };
     const sendOptions = {
       ...options,
       requestSignal: signal,
@@ -152,16 +153,17 @@ export class GuardedTransport implements Transport {
     try {
       await sentRequest.run(sent, () => this.#inner.send(message, sendOptions));
     } catch (thrown) {
-      const answer = this.#pending.get(id)?.exchange === undefined ? undefined : answerOf(thrown, id);
+      const exchange = this.#pending.get(id)?.exchange;
+      const answer = exchange === undefined ? undefined : answerOf(thrown, id);
       if (answer !== undefined) return this.#receive(answer, undefined);
       // The server may have processed the request: it broke off in its answer.
-      if (sent.isBeingAnswered) this.#pending.get(id)?.exchange?.lost();
-      setRetryAfter(thrown, sent.retryAfterMs);
+      if (sent.answer === "begun") exchange?.lost();
+      if (exchange !== undefined) exchange.retryAfterMs = sent.retryAfterMs;
       this.#pending.delete(id);
       throw thrown;
     }
     // The server has answered with one message, which is not the response to this request. No other message will follow.
-    if (sent.isAnswered && this.#pending.has(id)) this.#fail(id, NO_RESPONSE);
+    if (sent.answer === "ended" && this.#pending.has(id)) this.#fail(id, NO_RESPONSE);
   }
 
   #cancel(id: string): void {

@@ -107,6 +107,7 @@ export class UpstreamCall implements TransportExchange, Disposable {
   /** The latest state of the call's task as the server sent it. */
   task: JsonObject | undefined;
   isLost = false;
+  retryAfterMs: number | undefined;
   #requestCount = 0;
   #lastProgress = 0;
 

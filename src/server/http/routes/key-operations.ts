@@ -1,4 +1,4 @@
-// What the routes of API keys do: listing, creating, changing and revoking keys, with the rules for what a key may pass on.
+// Operations of the routes of API keys: they list, create, change and revoke keys, with the rules for what a key may pass on.
 import type { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { createApiKey } from "../../auth/api-key.ts";

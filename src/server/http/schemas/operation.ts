@@ -1,4 +1,4 @@
-// Schemas of what an operator looks at and sets for a tenant: usage, quotas, secrets, the audit log.
+// Schemas for operators of a tenant: usage, quotas, secrets, the audit log.
 import { z } from "@hono/zod-openapi";
 import { TimeSchema } from "./common.ts";
 import { keyFields } from "./tenants.ts";

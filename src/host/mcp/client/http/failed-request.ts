@@ -1,4 +1,4 @@
-// Reads the status, the body and the time to wait of a failed HTTP request from the error of the SDK's transport.
+// Reads what a server says about a failed HTTP request: its status and body from the error of the SDK's transport, and the time to wait.
 import { InsufficientScopeError, SdkError } from "@modelcontextprotocol/client";
 
 const dataOf = (thrown: unknown): { readonly status?: unknown; readonly text?: unknown } =>
@@ -13,7 +13,6 @@ export function statusOf(thrown: unknown): number | undefined {
 
 /** Longest time in ms that a server can tell callers to wait. */
 const MAX_RETRY_MS = 3_600_000;
-const retryTimes = new WeakMap<object, number>();
 
 /** Returns the time in ms after which a server that is overloaded wants the request again; undefined if it states none. */
 export function readRetryAfter({ status, headers }: Response): number | undefined {
@@ -22,15 +21,6 @@ export function readRetryAfter({ status, headers }: Response): number | undefine
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1_000 : / GMT$/.test(text) ? Date.parse(text) - Date.now() : 0;
   return ms > 0 ? Math.min(ms, MAX_RETRY_MS) : undefined;
 }
-
-/** Remembers the time for the error of the request. */
-export function setRetryAfter(thrown: unknown, retryAfterMs: number | undefined): void {
-  if (retryAfterMs !== undefined && thrown instanceof SdkError) retryTimes.set(thrown, retryAfterMs);
-}
-
-/** Returns the time in ms after which the server wants a failed request again, at most an hour. */
-export const retryAfterOf = (thrown: unknown): number | undefined =>
-  thrown instanceof SdkError ? retryTimes.get(thrown) : undefined;
 
 /** Returns the body of a failed request. Untrusted text. */
 export function textOf(thrown: unknown): string | undefined {

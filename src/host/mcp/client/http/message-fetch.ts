@@ -81,10 +81,9 @@ async function readStub(
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
   const sent: Partial<SentRequest> = sentRequest.getStore() ?? {};
-  sent.isBeingAnswered = true;
+  sent.answer = "begun";
   const bytes = await readBody(body, maxBytes);
-  sent.isBeingAnswered = false;
-  sent.isAnswered = true;
+  sent.answer = "ended";
   const message = await readMessage(bytes, maxBytes, signal ?? new AbortController().signal);
   const stub = message === undefined ? undefined : stubs.put(message);
   if (stub !== undefined) return JSON.parse(stub.text);

@@ -7,10 +7,8 @@ import { statusOf, textOf } from "./failed-request.ts";
 
 /** A request that is being sent over HTTP. */
 export interface SentRequest {
-  /** Whether the server has answered with one message in the body, and not with a stream. */
-  isAnswered: boolean;
-  /** Whether such an answer has begun and not ended. */
-  isBeingAnswered: boolean;
+  /** State of an answer with one message in the body, and not with a stream. */
+  answer: "none" | "begun" | "ended";
   /** Time in ms after which the server, which is overloaded, wants the request again. */
   retryAfterMs?: number | undefined;
 }
