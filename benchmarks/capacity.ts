@@ -62,7 +62,8 @@ if (chosen.length === 0 || chosen.includes("inputs")) {
     question:
       "What a call of a trivial tool costs each part of a fleet: a server, Postgres, NATS and an executor, each a process of its own",
     ...machine,
-    ...{ rows, inputs },
+    rows,
+    inputs,
     notes: [
       `Eight calls at a time over HTTP, less what the parts use without calls. Statements are counted in the log of Postgres; the records of calls that end within 20 ms are one statement. ${load()}`,
     ],
@@ -77,7 +78,9 @@ if (chosen.length === 0 || chosen.includes("check")) {
     question:
       "The model of capacity against this machine: calls that arrive at random times at an executor on one core",
     ...machine,
-    ...{ rows, checks, load: loadavg()[0] ?? 0 },
+    rows,
+    checks,
+    load: loadavg()[0] ?? 0,
     notes: [
       `The control plane, nats-server and the callers are on another core. The model gets the CPU times of a call and the time of its way, measured at a utilisation of 10 %, and predicts the rest. ${load()}`,
     ],

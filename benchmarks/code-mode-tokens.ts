@@ -123,7 +123,9 @@ const first = await cold.check({ code: "return 1", declarations });
 await cold[Symbol.asyncDispose]();
 
 const report = {
-  ...{ tools: tools.length, tasks: tasks.length, toolTokens: { direct: directTools, code: codeTools } },
+  tools: tools.length,
+  tasks: tasks.length,
+  toolTokens: { direct: directTools, code: codeTools },
   ...totals,
   perTask: {
     direct: {

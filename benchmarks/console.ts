@@ -41,8 +41,11 @@ const rowOf = (n: number): CallRow => {
   const isFailed = n % 11 === 0;
   const at = now - (CALLS - n) * 30;
   return endedRow(at, {
-    ...{ tool_name: `tool-${n % 40}`, state: isFailed ? "failed" : "succeeded", ended_at: at + (n % 200) },
-    ...{ input: `{"n":${n}}`, output: isFailed ? null : `{"total":${n}}` },
+    tool_name: `tool-${n % 40}`,
+    state: isFailed ? "failed" : "succeeded",
+    ended_at: at + (n % 200),
+    input: `{"n":${n}}`,
+    output: isFailed ? null : `{"total":${n}}`,
     error: isFailed ? '{"code":"TOOL_FAILED","message":"There is no such product"}' : null,
   });
 };
@@ -54,8 +57,15 @@ for (let start = 0; start < CALLS; start += BATCH) {
   );
 }
 const spans = Array.from({ length: SPANS }, (_, n) => ({
-  ...{ kind: "capability", name: "fetch", operation: "GET", target: `https://api.example.com/items/${n}`, status: 200 },
-  ...{ startMs: n / 3, durationMs: 5 + (n % 40), code: "ok", bytesIn: 100 },
+  kind: "capability",
+  name: "fetch",
+  operation: "GET",
+  target: `https://api.example.com/items/${n}`,
+  status: 200,
+  startMs: n / 3,
+  durationMs: 5 + (n % 40),
+  code: "ok",
+  bytesIn: 100,
 }));
 const large: CallRow = {
   ...rowOf(CALLS),

@@ -53,8 +53,11 @@ const dataDir = mkdtempSync(join(tmpdir(), "glovebox-bench-"));
     const call = (tenant: string) => () => post(`${server.url}/v1/tenants/${tenant}/tools/${name}/calls`, key);
     const what = name === "add" ? "a tool that only adds" : "a tool that reads ten values of kv";
     await measure({
-      ...{ name: `recording-http-${name}`, question: `What does recording add to a call over HTTP: ${what}` },
-      ...{ ...PACE, samples: times(1_000, 50), warmup: times(200, 10) },
+      name: `recording-http-${name}`,
+      question: `What does recording add to a call over HTTP: ${what}`,
+      ...PACE,
+      samples: times(1_000, 50),
+      warmup: times(200, 10),
       subjects: { [PLAIN]: call("plain"), [RECORDED]: call("recorded") },
     });
     const execute = (record?: { readonly onRecording: () => void }) => async () => {
@@ -63,8 +66,11 @@ const dataDir = mkdtempSync(join(tmpdir(), "glovebox-bench-"));
       if (!result.success) throw new Error(result.error.message);
     };
     await measure({
-      ...{ name: `recording-${name}`, question: `What does recording add to a call of the library: ${what}` },
-      ...{ ...PACE, samples: times(1_000, 50), warmup: times(200, 10) },
+      name: `recording-${name}`,
+      question: `What does recording add to a call of the library: ${what}`,
+      ...PACE,
+      samples: times(1_000, 50),
+      warmup: times(200, 10),
       subjects: { [PLAIN]: execute(), [RECORDED]: execute({ onRecording() {} }) },
     });
   }

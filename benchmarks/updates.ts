@@ -62,7 +62,14 @@ async function measure(
   const call = (): ReturnType<typeof glovebox.execute> => glovebox.execute({ id: "c", toolName: name }, TENANT);
   await glovebox.addTool({ source: sourceOf(0, isolateLifetime), name }, options);
   const report: Report = {
-    ...{ isolateLifetime, updates: UPDATES, callers: CALLERS, calls: 0, failed: 0, mixed: 0, wentBack: 0, codes: {} },
+    isolateLifetime,
+    updates: UPDATES,
+    callers: CALLERS,
+    calls: 0,
+    failed: 0,
+    mixed: 0,
+    wentBack: 0,
+    codes: {},
   };
   let isOver = false;
   const callers = Array.from({ length: CALLERS }, () => callOn(call, report, () => isOver));

@@ -90,7 +90,8 @@ test("each example of the documents and doc comments compiles", async () => {
     }
     const compilerOptions = {
       // An example may declare what it does not use.
-      ...{ noUnusedLocals: false, noUnusedParameters: false },
+      noUnusedLocals: false,
+      noUnusedParameters: false,
       paths: Object.fromEntries(ENTRIES.map(([specifier, path]) => [specifier, [toDeclarations(path)]])),
     };
     const config = { extends: "../../tsconfig.json", compilerOptions, include: ["*.mts"], exclude: [] };

@@ -109,10 +109,22 @@ export async function measureChecks(): Promise<readonly Check[]> {
     const controlMs = of(utilisation, (one) => one.controlMs);
     const calibrated = quantile(CALIBRATION, 0.5) - of(CALIBRATION, (one) => one.executorMs + one.controlMs);
     const scenario: Scenario = {
-      ...{ seed: 1, calls: SIMULATED_CALLS, callsPerS: rate, tenants: TENANTS, zipf: 0, executors: 1 },
+      seed: 1,
+      calls: SIMULATED_CALLS,
+      callsPerS: rate,
+      tenants: TENANTS,
+      zipf: 0,
+      executors: 1,
       executor: { cores: 1, slots: SLOTS, processes: 16, idleMs: 60_000 },
-      ...{ controlPlanes: 1, controlMs, natsCores: 1, natsMs: 0, messages: 2, wayMs: Math.max(0, calibrated / 2) },
-      ...{ serviceMs: executorMs, serviceCv: spreadOf(windows.get(CALIBRATION) ?? []), coldMs: 0 },
+      controlPlanes: 1,
+      controlMs,
+      natsCores: 1,
+      natsMs: 0,
+      messages: 2,
+      wayMs: Math.max(0, calibrated / 2),
+      serviceMs: executorMs,
+      serviceCv: spreadOf(windows.get(CALIBRATION) ?? []),
+      coldMs: 0,
     };
     const model = simulate(scenario);
     return {

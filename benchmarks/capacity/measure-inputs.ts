@@ -46,7 +46,9 @@ function post(url: string, key: string, headers: { readonly [name: string]: stri
   const body = '{"input":{}}';
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const sent = {
-    ...{ authorization: `Bearer ${key}`, "content-type": "application/json", "content-length": body.length },
+    authorization: `Bearer ${key}`,
+    "content-type": "application/json",
+    "content-length": body.length,
     ...headers,
   };
   request(url, { method: "POST", agent, headers: sent }, (response) => {
@@ -128,8 +130,16 @@ async function perCall(
 }
 
 const NOTHING = {
-  ...{ controlMs: 0, executorMs: 0, natsMs: 0, postgresMs: 0, natsIn: 0, natsOut: 0, natsBytes: 0 },
-  ...{ commits: 0, rows: 0, walBytes: 0 },
+  controlMs: 0,
+  executorMs: 0,
+  natsMs: 0,
+  postgresMs: 0,
+  natsIn: 0,
+  natsOut: 0,
+  natsBytes: 0,
+  commits: 0,
+  rows: 0,
+  walBytes: 0,
 };
 
 export async function measureInputs(): Promise<Inputs> {
@@ -153,8 +163,13 @@ export async function measureInputs(): Promise<Inputs> {
         controlMs: control.readMs(),
         executorMs: executor.cpuMs(),
         natsMs: fleet.natsCpuMs(),
-        ...{ postgresMs, commits, rows, walBytes },
-        ...{ natsIn: inMessages, natsOut: outMessages, natsBytes: inBytes + outBytes },
+        postgresMs,
+        commits,
+        rows,
+        walBytes,
+        natsIn: inMessages,
+        natsOut: outMessages,
+        natsBytes: inBytes + outBytes,
       };
     };
     const call = callerOf(server, postgres);

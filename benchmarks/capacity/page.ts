@@ -108,10 +108,21 @@ function run(inputs: Inputs, assumptions: Assumptions, planner: Planner, load: L
   const { processes } = planner;
   const groups = zipfGroups(tenants, assumptions.zipf);
   return simulate({
-    ...{ seed: 1, calls: CALLS, callsPerS, tenants, zipf: assumptions.zipf, executors, controlPlanes },
+    seed: 1,
+    calls: CALLS,
+    callsPerS,
+    tenants,
+    zipf: assumptions.zipf,
+    executors,
+    controlPlanes,
     executor: { cores, slots: SLOTS_PER_CORE * cores, processes, idleMs: IDLE_MS },
-    ...{ controlMs: sync.controlMs, natsCores: assumptions.natsCores, natsMs: planner.natsMsPerMessage },
-    ...{ messages: sync.natsIn + sync.natsOut, wayMs: WAY_MS, serviceMs, serviceCv: assumptions.toolCv },
+    controlMs: sync.controlMs,
+    natsCores: assumptions.natsCores,
+    natsMs: planner.natsMsPerMessage,
+    messages: sync.natsIn + sync.natsOut,
+    wayMs: WAY_MS,
+    serviceMs,
+    serviceCv: assumptions.toolCv,
     coldMs: isWarm ? 0 : inputs.coldMs,
     warmMs: keptAgeMs(groups, callsPerS / 1_000, executors * processes, IDLE_MS),
   });

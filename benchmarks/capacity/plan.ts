@@ -114,7 +114,11 @@ export class Planner {
     const overheadPerS = announcements + 2 * LISTS_PER_S * executors * controlPlanes;
     const messagesPerS = callsPerS * (this.#costs.natsIn + this.#costs.natsOut) + overheadPerS;
     return {
-      ...{ executors, controlPlanes, callsPerS, messagesPerS, overheadPerS },
+      executors,
+      controlPlanes,
+      callsPerS,
+      messagesPerS,
+      overheadPerS,
       natsCores: (messagesPerS * this.natsMsPerMessage) / 1_000,
       postgresCores: (callsPerS * this.#costs.postgresMs) / 1_000,
     };

@@ -494,5 +494,9 @@ const ROWS: readonly Row[] = [
 ];
 
 export const tools: readonly BenchmarkTool[] = ROWS.map(([name, description, inputSchema, output, run]) => ({
-  ...{ name, description, inputSchema, outputSchema: schemaOf(output), run: run as BenchmarkTool["run"] },
+  name,
+  description,
+  inputSchema,
+  outputSchema: schemaOf(output),
+  run: run as BenchmarkTool["run"],
 }));

@@ -51,7 +51,11 @@ export async function startPostgres(): Promise<BenchPostgres> {
   const databaseDir = join(folder, "data");
   let log: string[] | undefined;
   const server = new EmbeddedPostgres({
-    ...{ databaseDir, user: USER, password: PASSWORD, port, persistent: false },
+    databaseDir,
+    user: USER,
+    password: PASSWORD,
+    port,
+    persistent: false,
     createPostgresUser: process.getuid?.() === 0,
     onLog: (text) => void log?.push(text),
     onError() {},

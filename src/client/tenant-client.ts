@@ -327,7 +327,9 @@ export class TenantClient {
     checkOptions(options, "options", CALL_FIELDS);
     const { idempotencyKey, signal } = options;
     return await this.#client.request("POST", `${this.#path}/tools/${segment(tool)}/calls`, {
-      ...{ body: call, accept: isCall, signal },
+      body: call,
+      accept: isCall,
+      signal,
       ...(idempotencyKey === undefined ? {} : { headers: { "idempotency-key": idempotencyKey }, isSafe: true }),
     });
   }
@@ -387,7 +389,9 @@ export class TenantClient {
     // The server does not keep a stream open as long as a person may take to approve the call.
     if (waiting === undefined) throw noResult("The stream of the call ended without its result", { callId });
     yield* this.#client.follow(`${this.#path}/calls/${segment(waiting)}/events`, {
-      ...{ signal, from: lines, isKnown: true },
+      signal,
+      from: lines,
+      isKnown: true,
     });
   }
 

@@ -43,7 +43,7 @@ function TenantPage({ tenantId, path }: { readonly tenantId: string; readonly pa
       return name === undefined ? (
         <Runs key={tenantId} tenantId={tenantId} />
       ) : (
-        <Run key={name} {...{ tenantId, id: name }} />
+        <Run key={name} tenantId={tenantId} id={name} />
       );
     case "tools":
       return name === undefined ? (

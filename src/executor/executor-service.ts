@@ -111,8 +111,12 @@ export class ExecutorService implements AsyncDisposable {
     const announcement: Announcement = {
       type: "alive",
       protocol: FLEET_PROTOCOL_VERSION,
-      ...{ key: this.#key, version, since: this.#since, slots },
-      ...{ busy: this.#running, isDraining: this.#isDraining },
+      key: this.#key,
+      version,
+      since: this.#since,
+      slots,
+      busy: this.#running,
+      isDraining: this.#isDraining,
     };
     const languages: Languages = {
       python: code.runtime,
@@ -312,7 +316,8 @@ export class ExecutorService implements AsyncDisposable {
   #open(run: RunMessage, { isRecorded, takesSlot = false, session }: OpenOptions): HostedCall {
     const call = new HostedCall(
       {
-        ...{ run, session },
+        run,
+        session,
         send: (from, report, parts) => this.#outbox.send(from, report, parts),
         onWaiting: (waiting) => this.#waiting.add(waiting),
         onEnd: (ended) => this.#onCallEnd(ended, takesSlot),

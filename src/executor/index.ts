@@ -106,7 +106,10 @@ export async function startExecutor(options: ExecutorOptions, events: ExecutorEv
   await using resources = new AsyncDisposableStack();
   const connection = resources.use(
     await connectFleet({
-      ...{ urls: typeof url === "string" ? [url] : url, credentials, tlsCa, role: "executor" },
+      urls: typeof url === "string" ? [url] : url,
+      credentials,
+      tlsCa,
+      role: "executor",
       onClosed: events.onDisconnected,
       onEvent: events.onEvent,
     }),
@@ -115,7 +118,9 @@ export async function startExecutor(options: ExecutorOptions, events: ExecutorEv
   const artifacts = await loadSandboxArtifacts();
   const cache = createBundleCache({ directory: join(cacheDir, "code") });
   const { workers, launcher, engineKey } = await startWorkers({
-    ...{ artifacts, cache, hardening },
+    artifacts,
+    cache,
+    hardening,
     isolatesPerProcess: ISOLATES_PER_WORKER,
     starter: new ProcessStarter(OWN_START_MS),
     pool: {
@@ -135,14 +140,24 @@ export async function startExecutor(options: ExecutorOptions, events: ExecutorEv
     : undefined;
   const code = new CodeStore({ folder: cacheDir, maxBytes: config.maxCacheBytes, python });
   const service = new ExecutorService({
-    ...{ id, pool, slots, connection, code, workers, canLimitMemory, onError },
+    id,
+    pool,
+    slots,
+    connection,
+    code,
+    workers,
+    canLimitMemory,
+    onError,
     version: packageVersion(),
     onDrainRequested: () => events.onDrainRequested?.(),
     onIdInUse: () => events.onIdInUse?.(),
   });
   resources.move();
   return {
-    ...{ id, pool, slots, languages: service.languages },
+    id,
+    pool,
+    slots,
+    languages: service.languages,
     get busy() {
       return service.busy;
     },

@@ -111,7 +111,10 @@ const toExecutors = (
   url: string,
   log: pino.Logger,
 ): ExecutorsOptions => ({
-  ...{ url, credentials, tlsCa, silenceMs },
+  url,
+  credentials,
+  tlsCa,
+  silenceMs,
   onEvent: ({ type, message, executor }) => {
     const level = type === "nats-connected" || type === "executor-returned" ? "info" : "warn";
     log[level]({ event: type, executor }, message);
@@ -199,23 +202,23 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   await using resources = new AsyncDisposableStack();
   const database = resources.use(
     await openDatabase({
-      ...{ url: config.database, dataDir: config.dataDir },
+      url: config.database,
+      dataDir: config.dataDir,
       onError: (error) => log.error({ err: error }, "database"),
       onWaiting: (message) => log.warn(message),
     }),
   );
   const { db, kind, clock } = database;
   const bus = resources.use(
-    await openBus({
-      ...{ db, url: config.database, version },
-      onError: (error) => log.error({ err: error }, "replicas"),
-    }),
+    await openBus({ db, url: config.database, version, onError: (error) => log.error({ err: error }, "replicas") }),
   );
   const requests = resources.use(new ReplicaRequests(bus));
   const masterKey = await openMasterKey(db, config);
   const onEventError = (error: unknown): void => log.error({ err: error }, "event");
   const quotas = new DatabaseQuotaStore({
-    ...{ db, kind, now: () => clock.now() },
+    db,
+    kind,
+    now: () => clock.now(),
     onWarning: (warning) => void reportWarning(db, warning).catch(onEventError),
   });
   const kv = new DatabaseKvStore(database, (transaction, tenantId, bytes) =>
@@ -248,28 +251,28 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   );
   const watch = resources.use(
     new ReleaseWatch({
-      ...{ database, onError, onChange: () => authenticator.clear() },
+      database,
+      onError,
+      onChange: () => authenticator.clear(),
       releaseOf: (tenantId, toolName, alias) => tools.releaseOf(tenantId, toolName, alias),
     }),
   );
   const calls = resources.use(
     new CallService({
-      ...{
-        database,
-        authenticator,
-        glovebox,
-        tools,
-        metrics,
-        watch,
-        bus,
-        requests,
-        slots,
-        callerLimits,
-        quotaChecks,
-        work,
-        peers,
-        onError,
-      },
+      database,
+      authenticator,
+      glovebox,
+      tools,
+      metrics,
+      watch,
+      bus,
+      requests,
+      slots,
+      callerLimits,
+      quotaChecks,
+      work,
+      peers,
+      onError,
       acceptsCalls: () => acceptsCalls,
     }),
   );
@@ -283,7 +286,13 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   );
   const runs = resources.use(
     new RunService({
-      ...{ database, glovebox, tools, calls, slots, callerLimits, onError },
+      database,
+      glovebox,
+      tools,
+      calls,
+      slots,
+      callerLimits,
+      onError,
       executeCode: async (call, context): Promise<ToolResult> => await (await codeMode.open()).execute(call, context),
     }),
   );
@@ -294,14 +303,17 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     new DeliveryQueue({ database, masterKey, addresses: config.webhookAddresses, onError: onEventError }),
   );
   const scheduler = resources.use(
-    new Scheduler({
-      ...{ db, calls, now: () => clock.now() },
-      onError: (error) => log.error({ err: error }, "schedule"),
-    }),
+    new Scheduler({ db, calls, now: () => clock.now(), onError: (error) => log.error({ err: error }, "schedule") }),
   );
   const allowedHosts = toAllowedHosts(config);
   const mcpDependencies = {
-    ...{ glovebox, authenticator, tools, calls, runs, database, onError },
+    glovebox,
+    authenticator,
+    tools,
+    calls,
+    runs,
+    database,
+    onError,
     allowedHosts,
     maxBodyBytes: config.maxBodyBytes,
     sessionPrefix: kind === "postgres" ? bus.replicaId : undefined,
@@ -313,7 +325,12 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   const bodies = new BodyBytes(bodyLimitsOf(config.maxBodyBytes));
   const forwarding = resources.use(
     new SessionForwarding({
-      ...{ db, peers, bodies, replicaId: bus.replicaId, maxBodyBytes: config.maxBodyBytes, now: () => clock.now() },
+      db,
+      peers,
+      bodies,
+      replicaId: bus.replicaId,
+      maxBodyBytes: config.maxBodyBytes,
+      now: () => clock.now(),
       onError: (error) => log.error({ err: error }, "replicas"),
     }),
   );
@@ -328,52 +345,57 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
   let isOpen = true;
   const readiness = resources.use(
     new Readiness({
-      ...{ database, bus, requests },
+      database,
+      bus,
+      requests,
       isOpen: () => isOpen,
       reachesNats: () => glovebox.fleet.isReachable,
       onError: (error) => log.error({ err: error }, "readiness"),
     }),
   );
   const dependencies: ServerDependencies = {
-    ...{
-      database,
-      glovebox,
-      bus,
-      authenticator,
-      tools,
-      calls,
-      slots,
-      callerLimits,
-      quotaChecks,
-      runningCounts,
-      tenantChanges,
-      runs,
-      mcp: forwarding.wrap(mcp, "mcp"),
-      codeMode: forwarding.wrap(codeMode, "code-mode"),
-      metrics,
-      streams,
-    },
-    ...{ searches: new SerialReads(), requestLog: new RequestLog(log) },
-    ...{ quotas, kv },
-    ...{
-      masterKey,
-      deliveries,
-      webhookAddresses: config.webhookAddresses,
-      installer,
-      console: await readConsoleFiles(),
-      embedOrigins: config.embedOrigins,
-      ...{ limits: config.limits, vacuumFull: config.vacuumFull },
-      usesExecutors: config.natsUrl !== undefined,
-      backlog: () => work?.backlog ?? [],
-      oidc:
-        config.oidc &&
-        (await OidcSignIn.create(config.oidc, {
-          ...{ masterKey, clock, onError: (error) => log.error({ err: error }, "sign-in") },
-        })),
-      version,
-    },
-    ...{ allowedHosts, maxBodyBytes: config.maxBodyBytes },
-    ...{ bodies, unread },
+    database,
+    glovebox,
+    bus,
+    authenticator,
+    tools,
+    calls,
+    slots,
+    callerLimits,
+    quotaChecks,
+    runningCounts,
+    tenantChanges,
+    runs,
+    mcp: forwarding.wrap(mcp, "mcp"),
+    codeMode: forwarding.wrap(codeMode, "code-mode"),
+    metrics,
+    streams,
+    searches: new SerialReads(),
+    requestLog: new RequestLog(log),
+    quotas,
+    kv,
+    masterKey,
+    deliveries,
+    webhookAddresses: config.webhookAddresses,
+    installer,
+    console: await readConsoleFiles(),
+    embedOrigins: config.embedOrigins,
+    limits: config.limits,
+    vacuumFull: config.vacuumFull,
+    usesExecutors: config.natsUrl !== undefined,
+    backlog: () => work?.backlog ?? [],
+    oidc:
+      config.oidc &&
+      (await OidcSignIn.create(config.oidc, {
+        masterKey,
+        clock,
+        onError: (error) => log.error({ err: error }, "sign-in"),
+      })),
+    version,
+    allowedHosts,
+    maxBodyBytes: config.maxBodyBytes,
+    bodies,
+    unread,
     readiness,
     acceptsCalls: () => acceptsCalls,
     onError: (error, requestId) => log.error({ err: error, requestId }, "request"),
@@ -424,7 +446,9 @@ async function openServer(config: ServerConfig, log: pino.Logger, newKey: NewApi
     log.info("stopped");
   };
   return {
-    ...{ url, adminKey, config },
+    url,
+    adminKey,
+    config,
     close: async (given = {}) => {
       const { drainMs } = parseOptions(CloseOptionsSchema, given, "options");
       // One that need not drain need not wait for load balancers either.

@@ -19,17 +19,23 @@ const BOUNDLESS = 1e9;
 
 /** One executor, and nothing else that takes time. */
 const queue = (cores: number, utilisation: number, slots: number): Scenario => ({
-  ...{
-    seed: 7,
-    calls: 60_000,
-    callsPerS: (1_000 * cores * utilisation) / SERVICE_MS,
-    tenants: 1,
-    zipf: 0,
-    executors: 1,
-  },
+  seed: 7,
+  calls: 60_000,
+  callsPerS: (1_000 * cores * utilisation) / SERVICE_MS,
+  tenants: 1,
+  zipf: 0,
+  executors: 1,
   executor: { cores, slots, processes: BOUNDLESS, idleMs: BOUNDLESS },
-  ...{ controlPlanes: 1, controlMs: 0, natsCores: 1, natsMs: 0, messages: 2, wayMs: 0, coldMs: 0 },
-  ...{ serviceMs: SERVICE_MS, serviceCv: 0, service: "exponential" },
+  controlPlanes: 1,
+  controlMs: 0,
+  natsCores: 1,
+  natsMs: 0,
+  messages: 2,
+  wayMs: 0,
+  coldMs: 0,
+  serviceMs: SERVICE_MS,
+  serviceCv: 0,
+  service: "exponential",
 });
 
 /** Whether two numbers differ by less than a share of the second. */
@@ -84,7 +90,10 @@ describe("the simulation", () => {
     const [tenants, processes, zipf] = [2_000, 200, 0.8];
     const { service: _, ...one } = queue(8, 0.3, BOUNDLESS);
     const { coldShare, callsPerS } = simulate({
-      ...{ ...one, tenants, zipf, coldMs: 0 },
+      ...one,
+      tenants,
+      zipf,
+      coldMs: 0,
       executor: { cores: 8, slots: BOUNDLESS, processes, idleMs: BOUNDLESS },
     });
     const groups = zipfGroups(tenants, zipf);

@@ -5,7 +5,8 @@ import { failureOfAction } from "../support/strict-options.ts";
 
 const sent: string[] = [];
 const client = createClient({
-  ...{ url: "http://127.0.0.1:7070/base/", key: "gb_key" },
+  url: "http://127.0.0.1:7070/base/",
+  key: "gb_key",
   fetch: async (url) => {
     sent.push(String(url));
     return Response.json({ items: [], next: null });

@@ -38,7 +38,10 @@ export async function openConsole(options: ServerOptions = {}): Promise<ConsoleU
   const store = await stores.create("sqlite");
   const server = await createServer({ ...store.options, port: 0, logLevel: "silent", ...options });
   return {
-    ...{ server, api: apiOf(server), key: server.adminKey as string, dataDir: store.options.dataDir },
+    server,
+    api: apiOf(server),
+    key: server.adminKey as string,
+    dataDir: store.options.dataDir,
     [Symbol.asyncDispose]: async () => {
       await server.close({ drainMs: 0 });
       await stores[Symbol.asyncDispose]();

@@ -34,8 +34,12 @@ function addQueued(dataDir: string, id: string): void {
   try {
     const columns = database.prepare("select name from pragma_table_info('calls')").all();
     const values: { readonly [name: string]: string } = {
-      ...{ id: "'call_' || substr(id, 6, 20) || '000000'", state: "'queued'", started_at: "null", ended_at: "null" },
-      ...{ usage: "null", run_at: String(Date.now() + 365 * 86_400_000) },
+      id: "'call_' || substr(id, 6, 20) || '000000'",
+      state: "'queued'",
+      started_at: "null",
+      ended_at: "null",
+      usage: "null",
+      run_at: String(Date.now() + 365 * 86_400_000),
     };
     const names = columns.map(({ name }) => String(name));
     database.exec(`insert into calls (${names.join()}) select ${names.map((name) => values[name] ?? name).join()}
@@ -217,10 +221,7 @@ export function weigh(grams: number): Kilograms {
 `,
     );
     await suite.under.api("POST", "/v1/tenants", { id: "mapped" });
-    const env = {
-      ...cliEnvironment(folder),
-      ...{ GLOVEBOX_URL: suite.under.server.url, GLOVEBOX_API_KEY: suite.under.key },
-    };
+    const env = { ...cliEnvironment(folder), GLOVEBOX_URL: suite.under.server.url, GLOVEBOX_API_KEY: suite.under.key };
     await using deploy = new NodeProcess([MAIN, "deploy", "parcel", "--tenant", "mapped"], { cwd: folder, env });
     expect([await deploy.exit, deploy.stderr]).toEqual([0, ""]);
     const { page, problems, go } = await open();

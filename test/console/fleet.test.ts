@@ -27,9 +27,14 @@ class Announcer implements AsyncDisposable {
   constructor(connection: FleetConnection, announcement: Partial<Announcement>) {
     this.#connection = connection;
     this.#announcement = {
-      ...{ type: "alive", protocol: FLEET_PROTOCOL_VERSION, key: randomBytes(16).toString("base64url") },
+      type: "alive",
+      protocol: FLEET_PROTOCOL_VERSION,
+      key: randomBytes(16).toString("base64url"),
       version: "0.1.0",
-      ...{ since: Date.now() - 7_500_000, slots: 32, busy: 0, isDraining: false },
+      since: Date.now() - 7_500_000,
+      slots: 32,
+      busy: 0,
+      isDraining: false,
       ...announcement,
     };
     this.#announce();

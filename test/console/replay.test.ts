@@ -101,7 +101,8 @@ test("an error is shown and can be tried again, and a key without the scope sees
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByRole("heading", { name: /^v2 gives another outcome/ }).waitFor();
   const { body } = await suite.under.api<{ key: string }>("POST", `${base}/keys`, {
-    ...{ name: "reader", scopes: ["calls:read", "tools:read"] },
+    name: "reader",
+    scopes: ["calls:read", "tools:read"],
   });
   const reader = await open(body.key);
   for (const path of [`/t/acme/calls/${recorded}?tab=replay`, "/t/acme/tools/quote?tab=rehearse"]) {

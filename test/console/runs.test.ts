@@ -179,7 +179,8 @@ test("the approvals list the runs that wait for a person, who decides and answer
 test("a key that may only read sees a run, and no forms", async () => {
   const id = await start("Riga");
   const { body } = await suite.under.api<{ key: string }>("POST", `${base}/keys`, {
-    ...{ name: "reader", scopes: ["calls:read"] },
+    name: "reader",
+    scopes: ["calls:read"],
   });
   const { page, problems, go } = await open(body.key);
   await go(`/t/durable/runs/${id}`);

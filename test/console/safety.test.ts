@@ -182,7 +182,9 @@ test("another page can show the console in a frame only where the operator allow
   expect(response.headers.get("x-frame-options")).toBeNull();
   await embedded.api("POST", "/v1/tenants", { id: "acme" });
   const { body } = await embedded.api<{ key: string }>("POST", "/v1/tenants/acme/keys", {
-    ...{ name: "embedded", scopes: ["calls:read", "usage:read"], expiresInMinutes: 5 },
+    name: "embedded",
+    scopes: ["calls:read", "usage:read"],
+    expiresInMinutes: 5,
   });
   const context = await browser.newContext({ locale: "en-GB" });
   context.setDefaultTimeout(PATIENCE_MS);
@@ -204,7 +206,8 @@ test("works in a frame of another origin without the browser's storage, until it
   const { url } = embedded.server;
   await embedded.api("POST", "/v1/tenants", { id: "acme" });
   const key = await embedded.api<{ id: string; key: string }>("POST", "/v1/tenants/acme/keys", {
-    ...{ name: "embedded", scopes: ["calls:read", "tenants:read", "tenants:export", "usage:read"] },
+    name: "embedded",
+    scopes: ["calls:read", "tenants:read", "tenants:export", "usage:read"],
     expiresInMinutes: 5,
   });
   const frame = `<iframe width="1000" height="700" src="${url}/console/t/acme/settings#token=${key.body.key}"></iframe>`;

@@ -116,7 +116,8 @@ describe.skipIf(!canRender)("the Helm chart", () => {
       }
       expect(pod.containers).toHaveLength(1);
       expect(pod.containers[0].securityContext).toEqual({
-        ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true },
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
         capabilities: { drop: ["ALL"] },
       });
     }
@@ -211,7 +212,9 @@ describe.skipIf(!canRender)("the Helm chart", () => {
       const mounts = container.volumeMounts.filter(({ name }: { name: string }) => name === "credentials");
       expect(mounts).toEqual([
         {
-          ...{ name: "credentials", mountPath: "/run/secrets/executor.json", readOnly: true },
+          name: "credentials",
+          mountPath: "/run/secrets/executor.json",
+          readOnly: true,
           subPathExpr: "$(POD_NAME).json",
         },
       ]);

@@ -64,7 +64,8 @@ interface Response {
 }
 
 const toRequest = (mode: Request["mode"], values: object, release = "demo"): Request => ({
-  ...{ mode, values: JSON.stringify(values) },
+  mode,
+  values: JSON.stringify(values),
   ...(mode === "manifests" ? { release, namespace: "tools" } : {}),
 });
 
@@ -124,8 +125,10 @@ export class ChartRenderer implements Disposable {
 
   #send(requests: readonly Request[]): readonly Response[] {
     const printed = execFileSync(this.#program, [this.#chart], {
-      ...{ input: requests.map((request) => JSON.stringify(request)).join("\n"), encoding: "utf8" },
-      ...{ maxBuffer: 256 * 1024 * 1024, env: { ...process.env, GOGC: "400" } },
+      input: requests.map((request) => JSON.stringify(request)).join("\n"),
+      encoding: "utf8",
+      maxBuffer: 256 * 1024 * 1024,
+      env: { ...process.env, GOGC: "400" },
     });
     const responses = printed.trimEnd().split("\n");
     if (responses.length !== requests.length) throw new Error(`Expected ${requests.length} responses, got ${printed}`);
@@ -163,11 +166,18 @@ export const LEAST = {
 /** A pool of executors. */
 export const POOL = {
   credentialsSecretName: "nats-executors-default",
-  ...{ name: "default", replicas: 2, slots: 32, maxWorkers: 16, cacheSize: "2Gi" },
+  name: "default",
+  replicas: 2,
+  slots: 32,
+  maxWorkers: 16,
+  cacheSize: "2Gi",
   resources: { requests: { cpu: "2", memory: "2Gi" }, limits: { memory: "8Gi" } },
   autoscaling: {
-    ...{ enabled: false, minReplicas: 2, maxReplicas: 10 },
-    ...{ metricName: "glovebox_executor_queue_calls", targetQueuedCalls: 4 },
+    enabled: false,
+    minReplicas: 2,
+    maxReplicas: 10,
+    metricName: "glovebox_executor_queue_calls",
+    targetQueuedCalls: 4,
   },
 };
 /** Values that render every object of the chart. */
@@ -183,7 +193,10 @@ export const ALL = {
   executors: {
     enabled: true,
     nats: {
-      ...{ url: "tls://nats.messaging:4222", credentialsSecretName: "nats", replicas: 3, caConfigMapName: "nats-ca" },
+      url: "tls://nats.messaging:4222",
+      credentialsSecretName: "nats",
+      replicas: 3,
+      caConfigMapName: "nats-ca",
       peers: [{ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "messaging" } } }],
     },
     pools: [

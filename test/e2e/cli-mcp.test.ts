@@ -41,7 +41,8 @@ interface Running {
 
 function start(...args: readonly string[]): Running {
   const child = spawn(process.execPath, [MAIN, ...patiently(["mcp", ...args])], {
-    ...{ cwd: folder, env: cliEnvironment(folder) },
+    cwd: folder,
+    env: cliEnvironment(folder),
   });
   const exit = once(child, "exit").then(([code]) => code as number | null);
   onTestFinished(async () => {
@@ -52,12 +53,16 @@ function start(...args: readonly string[]): Running {
 }
 
 const INITIALIZE = {
-  ...{ jsonrpc: "2.0", id: 1, method: "initialize" },
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
 };
 const write = ({ child }: Running, message: object): boolean => child.stdin.write(`${JSON.stringify(message)}\n`);
 const call = (id: number, name: string, args: object): object => ({
-  ...{ jsonrpc: "2.0", id, method: "tools/call" },
+  jsonrpc: "2.0",
+  id,
+  method: "tools/call",
   params: { name, arguments: args },
 });
 
@@ -181,8 +186,11 @@ describe("glovebox mcp --runs", () => {
     };
     const { name, taskId } = params as { readonly name?: string; readonly taskId?: string };
     const headers = {
-      ...{ "content-type": "application/json", accept: "application/json, text/event-stream" },
-      ...{ "mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": name ?? taskId ?? "" },
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      "mcp-protocol-version": "2026-07-28",
+      "mcp-method": method,
+      "mcp-name": name ?? taskId ?? "",
     };
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta } });
     const said = await (await fetch(url, { method: "POST", headers, body })).text();

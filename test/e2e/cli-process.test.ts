@@ -129,7 +129,9 @@ describe("an output that cannot be written", () => {
   test("a declaration file on a full disk gives one message and exit code 1", async () => {
     const message = "glovebox: --out /dev/full cannot be written: ENOSPC\n";
     expect(await runInProcess(["types", "add.ts", "--out", "/dev/full"])).toEqual({
-      ...{ code: 1, stdout: "", stderr: message },
+      code: 1,
+      stdout: "",
+      stderr: message,
     });
   });
 

@@ -57,7 +57,10 @@ async function readRecords(url: string): Promise<History["records"]> {
   const rows = await db.selectFrom("calls").selectAll().execute();
   return rows.map(({ id, input, state, effects, error, output }) => ({
     n: (JSON.parse(input ?? "{}") as { readonly n: number }).n,
-    ...{ callId: id, state, effects, output: output === null ? null : JSON.stringify(JSON.parse(output)) },
+    callId: id,
+    state,
+    effects,
+    output: output === null ? null : JSON.stringify(JSON.parse(output)),
     code: error === null ? null : (JSON.parse(error) as { readonly code: string }).code,
   }));
 }
@@ -103,7 +106,9 @@ test.skipIf(!hasNatsServer)(
     if (hasNetworkNamespaces) for (const name of EXECUTORS) links.addNamespace(name);
     let processes = 0;
     await using deployment = await openDeployment({
-      ...{ servers: SKEWS.length, executors: EXECUTORS, databaseOf: (index) => databases[index] as string },
+      servers: SKEWS.length,
+      executors: EXECUTORS,
+      databaseOf: (index) => databases[index] as string,
       config: { limits: { timeoutMs: 120_000, queueMs: 120_000 }, executorSilenceMs: 5_000, maxWorkers: 2 },
       natsOf: async (name, { port }) => `nats://${links.addressOf(name)}:${await links.toPort(name, port)}`,
       wrapperOf: (name) => links.wrapperOf(name),

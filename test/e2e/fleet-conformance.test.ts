@@ -36,7 +36,8 @@ const SET_UPS: { readonly [name: string]: () => Promise<DeploymentOptions> } = {
     return { servers: 3, databaseOf: () => database };
   },
   "a control plane with four executors": async () => ({
-    ...{ servers: 1, executors: ["one", "two", "three", "four"] },
+    servers: 1,
+    executors: ["one", "two", "three", "four"],
     // Executors on a busy machine are silent for a while, and not lost.
     config: { ...CONFIG, executorSilenceMs: 60_000 },
   }),

@@ -13,7 +13,9 @@ const CHECK_MS = 100;
 /** Longer than several checks, also on a busy machine. */
 const STOP_DELAY_MS = 6_000;
 const CONFIG = {
-  ...{ limits: PATIENT_LIMITS, maxWorkers: 2, stopDelayMs: STOP_DELAY_MS },
+  limits: PATIENT_LIMITS,
+  maxWorkers: 2,
+  stopDelayMs: STOP_DELAY_MS,
   // Executors on a busy machine are silent for a while, and not lost.
   executorSilenceMs: 60_000,
 };
@@ -79,7 +81,8 @@ class LoadBalancer implements AsyncDisposable {
         return await fetch(`${url}${path}`, {
           ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
           headers: {
-            ...{ authorization: `Bearer ${this.#deployment.adminKey}`, "content-type": "application/json" },
+            authorization: `Bearer ${this.#deployment.adminKey}`,
+            "content-type": "application/json",
             ...headers,
           },
         });

@@ -132,7 +132,7 @@ describe.skipIf(!hasNatsServer)("glovebox serve --nats and glovebox executor", (
     const glovebox = async (...args: readonly string[]) => {
       const env = { ...cliEnvironment(folder), GLOVEBOX_URL: url, GLOVEBOX_API_KEY: adminKey };
       await using run = new NodeProcess([MAIN, ...args], { cwd: folder, env });
-      return { code: await run.exit, ...{ stdout: run.stdout, stderr: run.stderr } };
+      return { code: await run.exit, stdout: run.stdout, stderr: run.stderr };
     };
     const listed = await vi.waitFor(async () => {
       const { stdout } = await glovebox("fleet");
@@ -148,7 +148,8 @@ describe.skipIf(!hasNatsServer)("glovebox serve --nats and glovebox executor", (
     expect(listed.executors[0]).toMatchObject({ pool: "default", version: replica?.version, slots: 32, busy: 0 });
 
     const { body } = await api<{ key: string }>("POST", "/v1/tenants/acme/keys", {
-      ...{ name: "tenant", scopes: ["calls:run", "calls:read"] },
+      name: "tenant",
+      scopes: ["calls:run", "calls:read"],
     });
     const asTenant = apiOf({ url, adminKey: undefined }, body.key);
     expect((await asTenant("GET", "/v1/fleet")).status).toBe(403);
@@ -165,7 +166,8 @@ describe.skipIf(!hasNatsServer)("glovebox serve --nats and glovebox executor", (
       expect(body.executors).toMatchObject([{ id: "two", state: "live" }]);
     });
     expect(await glovebox("fleet", "drain", "one")).toMatchObject({
-      ...{ code: 1, stderr: "glovebox: NOT_FOUND: No executor with this id is connected\n" },
+      code: 1,
+      stderr: "glovebox: NOT_FOUND: No executor with this id is connected\n",
     });
     expect((await glovebox("fleet", "drain")).code).toBe(2);
     const { body: audit } = await api<{ items: object[] }>("GET", "/v1/audit");

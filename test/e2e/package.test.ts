@@ -102,7 +102,9 @@ describe("the packed tarball", () => {
       await writeFile(join(project, "count.py"), "def main(input):\n    return 1\n");
       const missing = 'TOOL_UNAVAILABLE: Python tools need the package "pyodide", which is not installed';
       expect(await inProject("glovebox", ["run", "count.py"]).catch((error: unknown) => error)).toMatchObject({
-        ...{ code: 1, stdout: "", stderr: expect.stringContaining(missing) },
+        code: 1,
+        stdout: "",
+        stderr: expect.stringContaining(missing),
       });
 
       // Nothing of what they import is installed there.
@@ -208,7 +210,9 @@ test("an older Node loads every entry, and what needs a newer one reports the re
   });
   const cli = join(cwd, "node_modules/glovebox/dist/cli/main.js");
   expect(await run(old.path, [cli, "--help"]).catch((error: unknown) => error)).toMatchObject({
-    ...{ code: 2, stdout: "", stderr: `${said}\n` },
+    code: 2,
+    stdout: "",
+    stderr: `${said}\n`,
   });
 });
 

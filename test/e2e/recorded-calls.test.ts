@@ -58,8 +58,12 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "glovebox-recorded-"));
   for (const cache of caches()) useKnownInterpreter(cache);
   server = await createServer({
-    ...{ port: 0, dataDir: join(folder, "data"), logLevel: "silent", limits: PATIENT_LIMITS },
-    ...{ warmProcesses: 0, warmPythonProcesses: 0 },
+    port: 0,
+    dataDir: join(folder, "data"),
+    logLevel: "silent",
+    limits: PATIENT_LIMITS,
+    warmProcesses: 0,
+    warmPythonProcesses: 0,
   });
   const admin = createClient({ url: server.url, key: server.adminKey as string });
   await admin.createTenant({ id: "acme", policy: { recording: {} } });

@@ -163,7 +163,8 @@ test("approves content that waits already, and says that denied content never ru
   const approved = await glovebox("deploy", "asks", "--approve");
   expect(approved.code).toBe(0);
   expect(JSON.parse(approved.stdout)).toMatchObject({
-    ...{ isKnown: true, version: { version: 1, state: "ready" } },
+    isKnown: true,
+    version: { version: 1, state: "ready" },
     release: { versions: [{ version: 1, weight: 100 }] },
   });
   const admin = createClient({ url: server.url, key: server.adminKey as string });

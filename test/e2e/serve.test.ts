@@ -176,7 +176,10 @@ test("reads its config file and variables, and flags come first", async () => {
   await using config = start(["config", "--log-level", "error"], env);
   expect(await config.exit).toBe(0);
   expect(JSON.parse(config.stdout)).toMatchObject({
-    ...{ port: 7002, drainMs: 1234, logLevel: "error", host: "127.0.0.1" },
+    port: 7002,
+    drainMs: 1234,
+    logLevel: "error",
+    host: "127.0.0.1",
     database: "postgres://redacted@db.example/glovebox",
   });
 });

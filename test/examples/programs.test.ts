@@ -78,14 +78,19 @@ describe("an example", () => {
   test.for(PRINTED)("%s prints what it shows", { timeout: TEST_TIMEOUT_MS }, async ([path, lines]) => {
     const { code, stdout, stderr } = await runExample(path, home());
     expect({ code, stderr, missing: firstMissing(stdout, lines), stdout }).toEqual({
-      ...{ code: 0, stderr: "", stdout },
+      code: 0,
+      stderr: "",
+      stdout,
       missing: undefined,
     });
   });
 
   test("mcp-server.ts serves a client of the MCP SDK", { timeout: TEST_TIMEOUT_MS }, async () => {
     const transport = new StdioClientTransport({
-      ...{ command: process.execPath, args: [...exampleArgs("mcp-server.ts")], cwd: ROOT, stderr: "ignore" },
+      command: process.execPath,
+      args: [...exampleArgs("mcp-server.ts")],
+      cwd: ROOT,
+      stderr: "ignore",
       env: { HOME: home(), NODE_COMPILE_CACHE: cliEnvironment(home()).NODE_COMPILE_CACHE ?? "" },
     });
     const client = new Client({ name: "test", version: "1.0.0" });

@@ -5,25 +5,45 @@ import { checkHistory, type Rule } from "./chaos/check-history.ts";
 import type { CallView, History, Operation, ToolStep } from "./chaos/history.ts";
 
 const view = (more: Partial<CallView> = {}): CallView => ({
-  ...{ callId: "call-1", state: "succeeded", effects: "complete", code: null },
-  ...{ output: JSON.stringify({ n: 1, run: "t1" }), ...more },
+  callId: "call-1",
+  state: "succeeded",
+  effects: "complete",
+  code: null,
+  output: JSON.stringify({ n: 1, run: "t1" }),
+  ...more,
 });
 const OPEN = view({ state: "running", effects: "possible", output: null });
 const FAILED = view({ state: "failed", effects: "possible", code: "SANDBOX_CRASHED", output: null });
 const DENIED = view({ state: "failed", effects: "none", code: "OVERLOADED", output: null });
 
 const submit = (invokedAt: number, more: Partial<Operation> = {}): Operation => ({
-  ...{ kind: "submit", n: 1, invokedAt, returnedAt: invokedAt + 5, view: OPEN, ...more },
+  kind: "submit",
+  n: 1,
+  invokedAt,
+  returnedAt: invokedAt + 5,
+  view: OPEN,
+  ...more,
 });
 const read = (invokedAt: number, seen: CallView | "missing", returnedAt = invokedAt + 5): Operation => ({
-  ...{ kind: "read", n: 1, invokedAt, returnedAt },
+  kind: "read",
+  n: 1,
+  invokedAt,
+  returnedAt,
   ...(seen === "missing" ? { isMissing: true } : { view: seen }),
 });
 const call = (invokedAt: number, seen: CallView): Operation => ({
-  ...{ kind: "call", n: 1, invokedAt, returnedAt: invokedAt + 30, view: seen },
+  kind: "call",
+  n: 1,
+  invokedAt,
+  returnedAt: invokedAt + 30,
+  view: seen,
 });
 const step = (at: number, name: "begun" | "done", token = "t1", callId = "call-1"): ToolStep => ({
-  ...{ n: 1, callId, token, step: name, at },
+  n: 1,
+  callId,
+  token,
+  step: name,
+  at,
 });
 const RUN = [step(10, "begun"), step(20, "done")];
 const DONE = { ...view(), n: 1 };
@@ -170,7 +190,9 @@ describe("an incorrect history", () => {
     const second: Operation = { ...submit(0), n: 2, view: { ...OPEN, callId: "call-2" } };
     const violations = checkHistory({
       operations: [submit(0), second],
-      ...{ steps: RUN, records: [DONE], isIdempotent: () => false },
+      steps: RUN,
+      records: [DONE],
+      isIdempotent: () => false,
     });
     expect(violations.map(({ rule, n }) => [rule, n])).toEqual([["lost", 2]]);
   });

@@ -4,19 +4,17 @@ import type { ExecutorInfo } from "../../src/host/fleet/control/fleet-state.ts";
 import { LostExecutors } from "../../src/host/fleet/control/lost-executors.ts";
 
 const info = (id: string): ExecutorInfo => ({
-  ...{
-    id,
-    pool: "default",
-    version: "1.0.0",
-    languages: ["javascript"],
-    since: 1,
-    slots: 4,
-    busy: 1,
-    free: 0,
-    isDraining: false,
-    seenAt: 2,
-    bundles: 0,
-  },
+  id,
+  pool: "default",
+  version: "1.0.0",
+  languages: ["javascript"],
+  since: 1,
+  slots: 4,
+  busy: 1,
+  free: 0,
+  isDraining: false,
+  seenAt: 2,
+  bundles: 0,
 });
 const idsOf = (lost: LostExecutors): readonly string[] => lost.list().map(({ id }) => id);
 

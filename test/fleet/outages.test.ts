@@ -136,7 +136,11 @@ describe.skipIf(!hasNatsServer)("an outage of NATS", () => {
     const open = (natsUrl: string) =>
       createServer({
         ...store.options,
-        ...{ dataDir: openFolder(), port: 0, logLevel: "silent", masterKey: "00".repeat(32), natsUrl },
+        dataDir: openFolder(),
+        port: 0,
+        logLevel: "silent",
+        masterKey: "00".repeat(32),
+        natsUrl,
       });
     await using one = await open(nats.url);
     await using two = await open(`nats://127.0.0.1:${proxy.port}`);

@@ -143,7 +143,10 @@ describe.skipIf(!hasNatsServer)("Python tools on executors", () => {
     return store;
   };
   const optionsOf = (dir: string): GloveboxOptions => ({
-    ...{ tenancy: "multi", tenants: { acme: {}, plain: { pools: ["js"] } }, kv: "memory", cache: PYTHON_CACHE },
+    tenancy: "multi",
+    tenants: { acme: {}, plain: { pools: ["js"] } },
+    kv: "memory",
+    cache: PYTHON_CACHE,
     tools: { enabled: true, builtinTools: ["python_exec"] },
     limits: { timeoutMs: 300_000, queueMs: 300_000, cpuMs: 120_000 },
     workers: { max: 4, warmPythonProcesses: 0 },
@@ -186,9 +189,13 @@ describe.skipIf(!hasNatsServer)("Python tools on executors", () => {
       host: options,
     });
     withoutPython = await startExecutor({
-      ...{ url: fleet.nats.url, credentials: fleet.credentialsOf("js-1"), cacheDir: join(folder, "js-1"), pool: "js" },
+      url: fleet.nats.url,
+      credentials: fleet.credentialsOf("js-1"),
+      cacheDir: join(folder, "js-1"),
+      pool: "js",
       // V8 does not count the memory of Python.
-      ...{ hardening: { without: ["resource-limits"] }, workers: { max: 2 } },
+      hardening: { without: ["resource-limits"] },
+      workers: { max: 2 },
     });
     await addTools(local);
     await addTools(fleet.host);

@@ -81,7 +81,8 @@ describe.skipIf(!hasNatsServer)("sessions on executors", () => {
       host: {
         tenancy: "multi",
         tenants: (id) => (id === "moves" ? { pools } : id === "lost" ? { pools: ["lost"] } : known[id]),
-        ...{ workers: { max: 4 }, capabilities: [gate] },
+        workers: { max: 4 },
+        capabilities: [gate],
       },
       silenceMs: 15_000,
     });
@@ -300,7 +301,8 @@ describe.skipIf(!hasNatsServer)("sessions on executors", () => {
     const { nats, credentialsOf } = fleet;
     const other = await createGlovebox({
       executors: { url: nats.url, credentials: credentialsOf("control-plane"), silenceMs: 10_000 },
-      ...{ workers: { max: 2 }, limits: PATIENT_LIMITS },
+      workers: { max: 2 },
+      limits: PATIENT_LIMITS,
     });
     await vi.waitFor(() => expect(other.fleet.executors.length).toBeGreaterThan(0));
     const session = await other.openSession();

@@ -95,29 +95,26 @@ describe("messages", () => {
     fc.record({ type: fc.constant("placed" as const), token: secret, n, placedMs: fc.nat(3_600_000) }),
     fc.record({
       type: fc.constant("event" as const),
-      ...{
-        token: secret,
-        n,
-        message: fc.constant({ type: "started", seq: 1 }),
-        placedMs: fc.nat(3_600_000),
-        isStarted: fc.constant(true as const),
-      },
+      token: secret,
+      n,
+      message: fc.constant({ type: "started", seq: 1 }),
+      placedMs: fc.nat(3_600_000),
+      isStarted: fc.constant(true as const),
     }),
     fc.record({
       type: fc.constant("rejected" as const),
-      ...{ token: secret, n },
+      token: secret,
+      n,
       reason: fc.constantFrom("full" as const, "draining" as const, "no-bundle" as const, "failed" as const),
     }),
     fc.record({
       type: fc.constant("lost" as const),
-      ...{
-        token: secret,
-        n,
-        begun: fc.boolean(),
-        outOfMemory: fc.boolean(),
-        isNotStarted: fc.boolean(),
-        peakBytes: fc.nat(),
-      },
+      token: secret,
+      n,
+      begun: fc.boolean(),
+      outOfMemory: fc.boolean(),
+      isNotStarted: fc.boolean(),
+      peakBytes: fc.nat(),
     }),
     fc.record({
       type: fc.constant("running" as const),
@@ -125,7 +122,11 @@ describe("messages", () => {
     }),
     fc.record({
       type: fc.constant("object" as const),
-      ...{ token: secret, n, name: fc.constant("name"), sha256, bytes: fc.integer({ min: 1, max: 2 ** 26 }) },
+      token: secret,
+      n,
+      name: fc.constant("name"),
+      sha256,
+      bytes: fc.integer({ min: 1, max: 2 ** 26 }),
     }),
   );
 

@@ -66,7 +66,10 @@ describe.skipIf(!hasNatsServer)("a hostile executor with sessions", () => {
     await fleet.host.addTool({ name: "counter", source: COUNTER }, { scope: "global", isolateLifetime: "session" });
     const { nats, credentialsOf } = fleet;
     good = await startExecutor({
-      ...{ url: nats.url, credentials: credentialsOf("good"), cacheDir: folder, workers: { max: 2 } },
+      url: nats.url,
+      credentials: credentialsOf("good"),
+      cacheDir: folder,
+      workers: { max: 2 },
     });
     for (const id of HOSTILE) {
       const connection = await connectFleet({ urls: [nats.url], credentials: credentialsOf(id), role: "executor" });

@@ -178,12 +178,17 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
     for (const [name, source] of Object.entries(sources))
       await fleet.host.addTool({ name, source }, { scope: "global", grant: grants[name] ?? [] });
     good = await startExecutor({
-      ...{ url: fleet.nats.url, credentials: fleet.credentialsOf("good"), cacheDir: folder, workers: { max: 2 } },
+      url: fleet.nats.url,
+      credentials: fleet.credentialsOf("good"),
+      cacheDir: folder,
+      workers: { max: 2 },
     });
     evil = await open("evil");
     await fleet.until("good", true);
     work = await WorkStream.connect({
-      ...{ urls: [fleet.nats.url], credentials: fleet.credentialsOf("control-plane"), database: QUEUE },
+      urls: [fleet.nats.url],
+      credentials: fleet.credentialsOf("control-plane"),
+      database: QUEUE,
       onInvalid: (error) => expect.fail(error.message),
     });
     expect(await work.publish("evil", WAITING)).toBe(true);
@@ -351,8 +356,14 @@ describe.skipIf(!hasNatsServer)("a hostile executor", () => {
     const drain = encodeFrame({ type: "drain", key });
     for (const message of [cancel, drain]) evil.connection.publish(executorSubject("good"), message);
     const alive = {
-      ...{ type: "alive", protocol: FLEET_PROTOCOL_VERSION, key, version: "0", since: 0, slots: 1 },
-      ...{ busy: 0, isDraining: true },
+      type: "alive",
+      protocol: FLEET_PROTOCOL_VERSION,
+      key,
+      version: "0",
+      since: 0,
+      slots: 1,
+      busy: 0,
+      isDraining: true,
     };
     evil.connection.publish(aliveSubject(GOOD), encodeFrame(alive));
     evil.send(run, { type: "running", token: undefined, calls: [] }, [], "good");

@@ -127,8 +127,11 @@ export async function runScenario(glovebox: Glovebox, scenario: Scenario): Promi
   const provider = signsIn ? createProvider(scenario, issuers[0] ?? url) : undefined;
   const add = (): void => {
     glovebox.mcp.addServer(server, {
-      ...{ url, tenants: [tenantId], prefix: "" },
-      ...{ connectTimeoutMs: 120_000, timeoutMs: 120_000 },
+      url,
+      tenants: [tenantId],
+      prefix: "",
+      connectTimeoutMs: 120_000,
+      timeoutMs: 120_000,
       protocol: revision === "2025-11-25" ? "legacy" : "auto",
       ...(provider === undefined ? {} : { authProvider: provider, oauth: { issuers } }),
       onElicitation: () => ({ action: "accept", content: name.includes("2322") ? { confirmed: true } : {} }),

@@ -19,7 +19,8 @@ const CALL_MS = 300_000;
 let glovebox: Glovebox;
 beforeAll(async () => {
   glovebox = await makeGlovebox({
-    ...{ cache: PYTHON_CACHE, tools: { enabled: true, builtinTools: ["python_exec"] } },
+    cache: PYTHON_CACHE,
+    tools: { enabled: true, builtinTools: ["python_exec"] },
     limits: { timeoutMs: CALL_MS, cpuMs: CALL_MS },
   });
 }, PATIENCE_MS);

@@ -94,8 +94,16 @@ describe.for(STORES)("with %s", (kind) => {
     expect(headers.get("glovebox-approval")).toBe(body.approvalId);
     const waiting = await approval(body.approvalId);
     expect(waiting).toMatchObject({
-      ...{ kind: "call", state: "pending", callId: body.id, tool: "wipe", version: 1, input: { what: "disk" } },
-      ...{ because: "destructive", origin: "api", decidedBy: null, omitted: false },
+      kind: "call",
+      state: "pending",
+      callId: body.id,
+      tool: "wipe",
+      version: 1,
+      input: { what: "disk" },
+      because: "destructive",
+      origin: "api",
+      decidedBy: null,
+      omitted: false,
       inputSha256: createHash("sha256").update('{"what":"disk"}').digest("hex"),
     });
     expect(waiting.expiresAt).toBeGreaterThan(waiting.createdAt);
@@ -137,7 +145,9 @@ describe.for(STORES)("with %s", (kind) => {
     await db.updateTable("calls").set({ state: "queued", run_at: 0 }).where("id", "=", approved.id).execute();
     await database[Symbol.asyncDispose]();
     expect(await ended(approved.id)).toMatchObject({
-      ...{ state: "failed", effects: "none", output: null },
+      state: "failed",
+      effects: "none",
+      output: null,
       error: { code: "TOOL_UNAVAILABLE", details: { reason: "key_revoked" } },
     });
   });
@@ -146,7 +156,9 @@ describe.for(STORES)("with %s", (kind) => {
     const { body } = await wipe("secret", { prefer: "respond-async" });
     expect((await decide(body.approvalId, "deny", "not today")).body.state).toBe("denied");
     expect(await ended(body.id)).toMatchObject({
-      ...{ state: "failed", effects: "none", output: null },
+      state: "failed",
+      effects: "none",
+      output: null,
       error: {
         code: "APPROVAL_REQUIRED",
         details: { approved: false, reason: "not today", approvalId: body.approvalId },
@@ -191,7 +203,8 @@ describe.for(STORES)("with %s", (kind) => {
     const { body } = await wipe("ours");
     const id = body.approvalId;
     const { body: key } = await api<{ key: string }>("POST", "/v1/tenants/beta/keys", {
-      ...{ name: "b", scopes: ["calls:read", "calls:approve", "tools:read"] },
+      name: "b",
+      scopes: ["calls:read", "calls:approve", "tools:read"],
     });
     const other = apiOf(server, key.key);
     for (const path of ["/v1/tenants/beta", base]) {
@@ -288,7 +301,8 @@ describe.for(STORES)("with %s", (kind) => {
 
   test("secrets in arguments are redacted for the person who decides, and the tool gets them", async () => {
     await api("POST", `${base}/tools`, {
-      ...{ name: "login", source: `export default ({ password }) => password.length;\n${ANNOTATIONS}` },
+      name: "login",
+      source: `export default ({ password }) => password.length;\n${ANNOTATIONS}`,
     });
     const input = { password: "hunter2hunter2" };
     const { body } = await model<Call>("POST", `${base}/tools/login/calls`, { input });
@@ -336,7 +350,8 @@ describe.for(STORES)("with %s", (kind) => {
     });
     await database.db.updateTable("approvals").set({ expires_at: 1 }).where("id", "=", body.approvalId).execute();
     expect(await ended(body.id)).toMatchObject({
-      ...{ state: "failed", effects: "none" },
+      state: "failed",
+      effects: "none",
       error: { code: "APPROVAL_REQUIRED", details: { expired: true } },
     });
     expect((await decide(body.approvalId, "approve")).status).toBe(409);
@@ -469,10 +484,10 @@ describe.for(STORES)("with %s", (kind) => {
   test("a stream whose client leaves ends while its call waits, and the call runs when it is approved", async () => {
     const leaving = new AbortController();
     const response = await fetch(`${server.url}${base}/tools/wipe/calls`, {
-      ...{ method: "POST", signal: leaving.signal, body: JSON.stringify({ input: { what: "left" } }) },
-      headers: {
-        ...{ authorization: `Bearer ${modelKey}`, "content-type": "application/json", accept: "text/event-stream" },
-      },
+      method: "POST",
+      signal: leaving.signal,
+      body: JSON.stringify({ input: { what: "left" } }),
+      headers: { authorization: `Bearer ${modelKey}`, "content-type": "application/json", accept: "text/event-stream" },
     });
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
     const decoder = new TextDecoder();
@@ -503,7 +518,8 @@ describe.for(STORES)("with %s", (kind) => {
   test("a draft cannot make a call that would wait, unless its key may approve it", async () => {
     const source = `export default async (_, { tools }) => await tools.wipe({ what: "draft" }); export const capabilities = { tools: true };`;
     const { body } = await api<{ key: string }>("POST", `${base}/keys`, {
-      ...{ name: "author", scopes: ["tools:deploy", "tools:approve"] },
+      name: "author",
+      scopes: ["tools:deploy", "tools:approve"],
     });
     const author = apiOf(server, body.key);
     interface Result {

@@ -23,9 +23,16 @@ async function appendFirstVersion(
 ): Promise<void> {
   const last = await db.selectFrom("audit").selectAll().orderBy("sequence", "desc").limit(1).executeTakeFirst();
   const row = {
-    ...{ sequence: (last?.sequence ?? 0) + 1, at: 1_000, actor: "key:key_1", tenant_id: event.tenantId },
-    ...{ action: event.action, target: "old", ip: "203.0.113.7", request_id: "request_1" },
-    ...{ details: '{"name":"old"}', previous_hash: last?.hash ?? "0".repeat(64) },
+    sequence: (last?.sequence ?? 0) + 1,
+    at: 1_000,
+    actor: "key:key_1",
+    tenant_id: event.tenantId,
+    action: event.action,
+    target: "old",
+    ip: "203.0.113.7",
+    request_id: "request_1",
+    details: '{"name":"old"}',
+    previous_hash: last?.hash ?? "0".repeat(64),
   };
   const { previous_hash, details, ip, request_id, ...first } = row;
   const hashed = [...Object.values(first), ip, request_id, details, previous_hash];

@@ -17,25 +17,53 @@ const stores = new TestStores();
 afterAll(() => stores[Symbol.asyncDispose]());
 
 const toRow = (more: Partial<CallRow> = {}): CallRow => ({
-  ...{ id: createId("call"), tenant_id: "acme", tool_name: "t", tool_version: null, alias: "live", mode: "async" },
-  ...{ state: "queued", effects: "none", key_id: "key", session_id: null, idempotency_key: null, request_hash: null },
-  ...{
-    timeout_ms: null,
-    input: "{}",
-    output: null,
-    content: 0,
-    error: null,
-    logs: null,
-    usage: null,
-    calls: null,
-    timeline: null,
-  },
-  ...{ created_at: Date.now(), started_at: null, ended_at: null, run_at: 0, lease_owner: null, lease_until: null },
-  ...{ fence: 0, attempts: 0, cancel_requested: 0, parent_id: null, root_id: null, approval_id: null, ...more },
+  id: createId("call"),
+  tenant_id: "acme",
+  tool_name: "t",
+  tool_version: null,
+  alias: "live",
+  mode: "async",
+  state: "queued",
+  effects: "none",
+  key_id: "key",
+  session_id: null,
+  idempotency_key: null,
+  request_hash: null,
+  timeout_ms: null,
+  input: "{}",
+  output: null,
+  content: 0,
+  error: null,
+  logs: null,
+  usage: null,
+  calls: null,
+  timeline: null,
+  created_at: Date.now(),
+  started_at: null,
+  ended_at: null,
+  run_at: 0,
+  lease_owner: null,
+  lease_until: null,
+  fence: 0,
+  attempts: 0,
+  cancel_requested: 0,
+  parent_id: null,
+  root_id: null,
+  approval_id: null,
+  ...more,
 });
 const outcome: CallOutcome = {
-  ...{ state: "succeeded", effects: "complete", tool_version: 1, input: "{}", output: "1", error: null },
-  ...{ logs: null, usage: null, calls: null, timeline: null, ended_at: 1 },
+  state: "succeeded",
+  effects: "complete",
+  tool_version: 1,
+  input: "{}",
+  output: "1",
+  error: null,
+  logs: null,
+  usage: null,
+  calls: null,
+  timeline: null,
+  ended_at: 1,
 };
 
 interface Opened extends AsyncDisposable {
@@ -48,7 +76,8 @@ async function open(kind: (typeof STORES)[number]): Promise<Opened> {
   const database = await openDatabase({ url: store.options.database, dataDir: store.options.dataDir, onError() {} });
   await insertTenant(database.db, { id: "acme", name: "acme", policy: TenantPolicySchema.parse({}) });
   return {
-    ...{ database, db: database.db },
+    database,
+    db: database.db,
     [Symbol.asyncDispose]: async () => {
       await database[Symbol.asyncDispose]();
       await store[Symbol.asyncDispose]();
@@ -143,7 +172,9 @@ describe.for(STORES)("with %s", (kind) => {
     await insertCalls(db, [claimed, started, repeatable, sync, hopeless]);
     const ran: string[] = [];
     const queue = new CallQueue({
-      ...{ db, kind: database.kind, onError: (error) => expect.fail(String(error)) },
+      db,
+      kind: database.kind,
+      onError: (error) => expect.fail(String(error)),
       run: async ({ id }) => {
         ran.push(id);
         return { callId: id, success: true } as never;
@@ -172,7 +203,9 @@ describe.for(STORES)("with %s", (kind) => {
     const ran: string[] = [];
     const makeQueue = (): CallQueue =>
       new CallQueue({
-        ...{ db, kind: database.kind, onError: (error) => expect.fail(String(error)) },
+        db,
+        kind: database.kind,
+        onError: (error) => expect.fail(String(error)),
         run: async ({ id }) => {
           ran.push(id);
           return { success: true } as never;
@@ -197,7 +230,9 @@ describe.for(STORES)("with %s", (kind) => {
     const claims: PromiseWithResolvers<void>[] = [];
     let stored = 0;
     const queue = new CallQueue({
-      ...{ db, kind: database.kind, onError: (error) => expect.fail(String(error)) },
+      db,
+      kind: database.kind,
+      onError: (error) => expect.fail(String(error)),
       run: async () => {
         const claim = Promise.withResolvers<void>();
         claims.push(claim);
@@ -235,7 +270,9 @@ describe.for(STORES)("with %s", (kind) => {
     let reports = 0;
     const release = Promise.withResolvers<void>();
     const queue = new CallQueue({
-      ...{ db, kind: database.kind, onError: (error) => expect.fail(String(error)) },
+      db,
+      kind: database.kind,
+      onError: (error) => expect.fail(String(error)),
       run: async () => {
         await release.promise;
         return { success: true } as never;

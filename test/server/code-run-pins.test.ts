@@ -81,7 +81,8 @@ describe.for(STORES)("durable code with %s", (kind) => {
   };
   const open = () =>
     openDatabase({
-      ...{ dataDir: store.options.dataDir, url: store.options.database },
+      dataDir: store.options.dataDir,
+      url: store.options.database,
       onError: (error) => expect.fail(String(error)),
     });
   const startOf = async (id: string): Promise<StartEntry> => {

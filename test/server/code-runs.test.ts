@@ -83,7 +83,8 @@ describe.for(STORES)("durable code with %s", (kind) => {
     (await api<{ value: unknown }>("GET", `${base}/kv/delete_item/values/deleted-${id}`)).body.value;
   const open = () =>
     openDatabase({
-      ...{ dataDir: store.options.dataDir, url: store.options.database },
+      dataDir: store.options.dataDir,
+      url: store.options.database,
       onError: (error) => expect.fail(String(error)),
     });
 

@@ -172,7 +172,8 @@ describe("two servers with one Postgres", () => {
     await running;
     expect(await rehearsal).toMatchObject({ status: 200, body: { replayed: 1, identical: 1, skipped: 0 } });
     expect(await two("POST", "/v1/tenants/one/drafts/calls", draft)).toMatchObject({
-      ...{ status: 200, body: { success: true } },
+      status: 200,
+      body: { success: true },
     });
     expect(await two("POST", replay, {})).toMatchObject({ status: 200, body: { verdict: "identical" } });
   });

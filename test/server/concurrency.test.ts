@@ -93,7 +93,11 @@ describe("two servers on one Postgres", () => {
         ids.map((id, index) =>
           changeExclusively(database, async (transaction) => {
             await appendAudit(transaction, {
-              ...{ actor: SERVER_ACTOR, tenantId: null, action: "test", target: id, details: { index } },
+              actor: SERVER_ACTOR,
+              tenantId: null,
+              action: "test",
+              target: id,
+              details: { index },
             });
             if (index % 4 === 3) throw new Error("rolled back");
           }),
@@ -182,8 +186,17 @@ describe.for(STORES)("migrations with %s", (kind) => {
         await db
           .insertInto("api_keys")
           .values({
-            ...{ id, tenant_id: null, name: id, hash: id, prefix: id, scopes: JSON.stringify(granted), created_at: 1 },
-            ...{ expires_at: null, last_used_at: null, revoked_at: null, rate_limit: null },
+            id,
+            tenant_id: null,
+            name: id,
+            hash: id,
+            prefix: id,
+            scopes: JSON.stringify(granted),
+            created_at: 1,
+            expires_at: null,
+            last_used_at: null,
+            revoked_at: null,
+            rate_limit: null,
           })
           .execute();
     }

@@ -159,7 +159,8 @@ describe.for(STORES)("with %s", (kind) => {
   test("an operator lists those of all keys, in pages, and ends one at once", async () => {
     await api("POST", "/v1/tenants", { id: "listed" });
     const own = await api<{ id: string; key: string }>("POST", "/v1/tenants/listed/keys", {
-      ...{ name: "k", scopes: ["tenants:read", "keys:read", "keys:write"] },
+      name: "k",
+      scopes: ["tenants:read", "keys:read", "keys:write"],
     });
     const cookie = await signIn(own.body.key);
     await signIn(server.adminKey);
@@ -205,7 +206,9 @@ describe.for(STORES)("with %s", (kind) => {
 
   test("a key can expire after minutes, for an embedded page", async () => {
     const { body } = await api<{ expiresAt: number }>("POST", "/v1/tenants/acme/keys", {
-      ...{ name: "k", scopes: ["calls:read"], expiresInMinutes: 5 },
+      name: "k",
+      scopes: ["calls:read"],
+      expiresInMinutes: 5,
     });
     expect(body.expiresAt - Date.now()).toBeGreaterThan(4 * 60_000);
     expect(body.expiresAt - Date.now()).toBeLessThanOrEqual(5 * 60_000);

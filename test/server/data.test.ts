@@ -325,7 +325,10 @@ describe.for(STORES)("with %s", (kind) => {
         expect(await readAll(database)).toEqual(rows);
       }
       await using restored = await createServer({
-        ...{ ...target.options, port: 0, logLevel: "silent", masterKey: MASTER_KEY },
+        ...target.options,
+        port: 0,
+        logLevel: "silent",
+        masterKey: MASTER_KEY,
       });
       expect(restored.adminKey).toBeUndefined();
       const onRestored = apiOf(restored, server.adminKey);

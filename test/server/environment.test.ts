@@ -87,12 +87,12 @@ test("a variable turns telemetry off although there is a receiver", () => {
 
 test("variables of other programs, of services and without a value are left alone", () => {
   const services = {
-    ...{
-      GLOVEBOX_DB_SERVICE_HOST: "10.0.0.1",
-      GLOVEBOX_DB_SERVICE_PORT_SQL: "5432",
-      GLOVEBOX_DB_PORT: "tcp://10.0.0.1",
-    },
-    ...{ GLOVEBOX_DB_PORT_5432_TCP_ADDR: "10.0.0.1", GLOVEBOX_UNKNOWN: "", MY_GLOVEBOX_NAME: "x" },
+    GLOVEBOX_DB_SERVICE_HOST: "10.0.0.1",
+    GLOVEBOX_DB_SERVICE_PORT_SQL: "5432",
+    GLOVEBOX_DB_PORT: "tcp://10.0.0.1",
+    GLOVEBOX_DB_PORT_5432_TCP_ADDR: "10.0.0.1",
+    GLOVEBOX_UNKNOWN: "",
+    MY_GLOVEBOX_NAME: "x",
   };
   expect(readEnvironment(services)).toEqual({});
 });

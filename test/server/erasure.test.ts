@@ -164,7 +164,9 @@ describe.for(STORES)("with %s", (kind) => {
     expect(new Set(erased.map(({ tenant_id }) => tenant_id))).toEqual(new Set(["goes"]));
     expect(await verifyAudit(database.db)).toEqual({ brokenAt: undefined, erased: erased.length });
     expect((await api("GET", "/v1/audit/verification")).body).toEqual({
-      ...{ isIntact: true, brokenAt: null, erased: erased.length },
+      isIntact: true,
+      brokenAt: null,
+      erased: erased.length,
     });
     const listed = (await api<{ items: object[] }>("GET", "/v1/audit?limit=200")).body.items;
     expect(listed).toContainEqual(

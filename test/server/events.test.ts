@@ -167,7 +167,8 @@ describe.for(STORES)("with %s", (kind) => {
   test("a webhook follows no redirect", async () => {
     await deploy("redirected", "export default () => { throw new Error('no'); };");
     const created = await api<{ id: string }>("POST", `${tenant}/webhooks`, {
-      ...{ url: `${origin}/moved`, events: ["call.failed"] },
+      url: `${origin}/moved`,
+      events: ["call.failed"],
     });
     const path = `/webhooks/${created.body.id}`;
     await api("POST", `${tenant}/tools/redirected/calls`, {});
@@ -230,17 +231,26 @@ describe.for(STORES)("with %s", (kind) => {
     const id = "webhook_1";
     const key = { tenantId: "acme", webhookId: id };
     await insertWebhook(database.db, {
-      ...{ id, tenant_id: "acme", url: "https://receiver.example/", events: '["call.failed"]', state: "active" },
+      id,
+      tenant_id: "acme",
+      url: "https://receiver.example/",
+      events: '["call.failed"]',
+      state: "active",
       sealed_secret: masterKey.seal(`whsec_${Buffer.alloc(32).toString("base64")}`, {
         table: "webhooks",
         tenantId: "acme",
         name: id,
       }),
-      ...{ created_by: "key", created_at: 1, updated_at: 1 },
+      created_by: "key",
+      created_at: 1,
+      updated_at: 1,
     });
     const sentAt: number[] = [];
     const queue = new DeliveryQueue({
-      ...{ database, masterKey, addresses: [], onError: (error) => expect.fail(String(error)) },
+      database,
+      masterKey,
+      addresses: [],
+      onError: (error) => expect.fail(String(error)),
       delays: [10, 20],
       send: async () => {
         sentAt.push(performance.now());
@@ -265,13 +275,22 @@ describe.for(STORES)("with %s", (kind) => {
     const before = new MasterKey(Buffer.alloc(32, 6));
     const id = "webhook_1";
     await insertWebhook(database.db, {
-      ...{ id, tenant_id: "acme", url: "https://receiver.example/", events: '["call.failed"]', state: "active" },
+      id,
+      tenant_id: "acme",
+      url: "https://receiver.example/",
+      events: '["call.failed"]',
+      state: "active",
       sealed_secret: before.seal("whsec_secret", { table: "webhooks", tenantId: "acme", name: id }),
-      ...{ created_by: "key", created_at: 1, updated_at: 1 },
+      created_by: "key",
+      created_at: 1,
+      updated_at: 1,
     });
     const errors: unknown[] = [];
     const queue = new DeliveryQueue({
-      ...{ database, masterKey: new MasterKey(Buffer.alloc(32, 7)), addresses: [], delays: [10] },
+      database,
+      masterKey: new MasterKey(Buffer.alloc(32, 7)),
+      addresses: [],
+      delays: [10],
       onError: (error) => errors.push(error),
       send: () => Promise.reject(new Error("Nothing may be sent")),
     });
@@ -281,7 +300,8 @@ describe.for(STORES)("with %s", (kind) => {
     await expect.poll(async () => (await find())?.state).toBe("failed");
     await queue[Symbol.asyncDispose]();
     expect(await find()).toMatchObject({
-      ...{ attempts: 2, status: null },
+      attempts: 2,
+      status: null,
       error: "The signing secret cannot be read with the server's master key: create the webhook again",
     });
     expect(errors).toHaveLength(2);
@@ -299,9 +319,15 @@ describe.for(STORES)("with %s", (kind) => {
       const id = `webhook_${tenantId}`;
       const secret = `whsec_${Buffer.alloc(32).toString("base64")}`;
       await insertWebhook(database.db, {
-        ...{ id, tenant_id: tenantId, url: "https://receiver.example/", events: '["call.failed"]', state: "active" },
+        id,
+        tenant_id: tenantId,
+        url: "https://receiver.example/",
+        events: '["call.failed"]',
+        state: "active",
         sealed_secret: masterKey.seal(secret, { table: "webhooks", tenantId, name: id }),
-        ...{ created_by: "key", created_at: 1, updated_at: 1 },
+        created_by: "key",
+        created_at: 1,
+        updated_at: 1,
       });
       const events = Array.from({ length: 20 }, (_, index) => ({
         tenantId,
@@ -314,7 +340,10 @@ describe.for(STORES)("with %s", (kind) => {
     let most = 0;
     let sent = 0;
     await using queue = new DeliveryQueue({
-      ...{ database, masterKey, addresses: [], onError: (error) => expect.fail(String(error)) },
+      database,
+      masterKey,
+      addresses: [],
+      onError: (error) => expect.fail(String(error)),
       send: async ({ tenantId = "" }) => {
         const waiting = open.get(tenantId) ?? [];
         sent += 1;
@@ -339,7 +368,10 @@ describe.for(STORES)("with %s", (kind) => {
   test("a schedule calls its tool, and says when it runs next", async () => {
     await deploy("tick", "export default (input) => input");
     const { status, body } = await api("POST", `${tenant}/schedules`, {
-      ...{ name: "often", tool: "tick", cron: "* * * * * *", input: { from: "schedule" } },
+      name: "often",
+      tool: "tick",
+      cron: "* * * * * *",
+      input: { from: "schedule" },
     });
     expect([status, body.timeZone, body.overlap, body.catchUp]).toEqual([201, "UTC", "skip", "latest"]);
     await expect.poll(async () => (await items("/calls?tool=tick&state=succeeded")).length).toBeGreaterThanOrEqual(2);
@@ -373,17 +405,24 @@ describe.for(STORES)("with %s", (kind) => {
     await insertTenant(db, { id: "acme", name: "acme", policy: TenantPolicySchema.parse({}) });
     const dueAt = at("2026-01-01T10:00:00Z");
     const row: SchedulesTable = {
-      ...{ id: "schedule_1", tenant_id: "acme", name: "n", tool_name: "t", alias: "live", input: "{}" },
-      ...{ cron: "0 * * * *", time_zone: "UTC", overlap: "queue", catch_up: catchUp, state: "active" },
-      ...{
-        created_by: "key",
-        next_at: dueAt,
-        last_at: null,
-        last_call_id: null,
-        skipped: 0,
-        created_at: 1,
-        updated_at: 1,
-      },
+      id: "schedule_1",
+      tenant_id: "acme",
+      name: "n",
+      tool_name: "t",
+      alias: "live",
+      input: "{}",
+      cron: "0 * * * *",
+      time_zone: "UTC",
+      overlap: "queue",
+      catch_up: catchUp,
+      state: "active",
+      created_by: "key",
+      next_at: dueAt,
+      last_at: null,
+      last_call_id: null,
+      skipped: 0,
+      created_at: 1,
+      updated_at: 1,
     };
     await insertSchedule(db, row);
     // Several servers start at the same time.
@@ -412,17 +451,24 @@ describe.for(STORES)("with %s", (kind) => {
     await insertTenant(db, { id: "acme", name: "acme", policy: TenantPolicySchema.parse({}) });
     let now = at("2026-01-01T10:00:00Z");
     await insertSchedule(db, {
-      ...{ id: "schedule_1", tenant_id: "acme", name: "n", tool_name: "t", alias: "live", input: "{}" },
-      ...{ cron: "* * * * *", time_zone: "UTC", overlap: "skip", catch_up: "all", state: "active" },
-      ...{
-        created_by: "key",
-        next_at: now,
-        last_at: null,
-        last_call_id: null,
-        skipped: 0,
-        created_at: 1,
-        updated_at: 1,
-      },
+      id: "schedule_1",
+      tenant_id: "acme",
+      name: "n",
+      tool_name: "t",
+      alias: "live",
+      input: "{}",
+      cron: "* * * * *",
+      time_zone: "UTC",
+      overlap: "skip",
+      catch_up: "all",
+      state: "active",
+      created_by: "key",
+      next_at: now,
+      last_at: null,
+      last_call_id: null,
+      skipped: 0,
+      created_at: 1,
+      updated_at: 1,
     });
     const scheduler = new Scheduler({
       db,
@@ -450,9 +496,24 @@ describe.for(STORES)("with %s", (kind) => {
     await insertTenant(db, { id: "acme", name: "acme", policy: TenantPolicySchema.parse({}) });
     const now = at("2026-01-01T10:00:00Z");
     const rowOf = (id: string, input: string, dueAt: number): SchedulesTable => ({
-      ...{ id, tenant_id: "acme", name: id, tool_name: "t", alias: "live", input, cron: "0 * * * *", time_zone: "UTC" },
-      ...{ overlap: "queue", catch_up: "latest", state: "active", created_by: "key", next_at: dueAt, last_at: null },
-      ...{ last_call_id: null, skipped: 0, created_at: 1, updated_at: 1 },
+      id,
+      tenant_id: "acme",
+      name: id,
+      tool_name: "t",
+      alias: "live",
+      input,
+      cron: "0 * * * *",
+      time_zone: "UTC",
+      overlap: "queue",
+      catch_up: "latest",
+      state: "active",
+      created_by: "key",
+      next_at: dueAt,
+      last_at: null,
+      last_call_id: null,
+      skipped: 0,
+      created_at: 1,
+      updated_at: 1,
     });
     const broken = Array.from({ length: 200 }, (_, index) => rowOf(`schedule_${index}`, "{", now - HOUR_MS));
     await db
@@ -560,7 +621,10 @@ describe.for(STORES)("with %s", (kind) => {
     test("verifies GitHub's signature", async () => {
       const secret = "a-secret-of-github-0123";
       const { body: github } = await api("POST", `${tenant}/triggers`, {
-        ...{ name: "github", tool: "hook", verification: "github", secret },
+        name: "github",
+        tool: "hook",
+        verification: "github",
+        secret,
       });
       const body = '{"ref":"main"}';
       const headers = {
@@ -613,32 +677,34 @@ describe.for(STORES)("with %s", (kind) => {
 function toRow(idempotencyKey: string | undefined, keyId: string): never {
   const now = Date.now();
   return {
-    ...{
-      id: `call_${idempotencyKey}_${Math.random()}`,
-      tenant_id: "acme",
-      tool_name: "t",
-      tool_version: null,
-      alias: "live",
-    },
-    ...{ mode: "async", state: "queued", effects: "none", key_id: keyId, session_id: null },
-    ...{
-      idempotency_key: idempotencyKey,
-      request_hash: null,
-      timeout_ms: null,
-      input: "{}",
-      output: null,
-      error: null,
-    },
-    ...{
-      logs: null,
-      usage: null,
-      calls: null,
-      timeline: null,
-      created_at: now,
-      started_at: null,
-      ended_at: null,
-      run_at: now,
-    },
-    ...{ lease_owner: null, lease_until: null, fence: 0, attempts: 0, cancel_requested: 0 },
+    id: `call_${idempotencyKey}_${Math.random()}`,
+    tenant_id: "acme",
+    tool_name: "t",
+    tool_version: null,
+    alias: "live",
+    mode: "async",
+    state: "queued",
+    effects: "none",
+    key_id: keyId,
+    session_id: null,
+    idempotency_key: idempotencyKey,
+    request_hash: null,
+    timeout_ms: null,
+    input: "{}",
+    output: null,
+    error: null,
+    logs: null,
+    usage: null,
+    calls: null,
+    timeline: null,
+    created_at: now,
+    started_at: null,
+    ended_at: null,
+    run_at: now,
+    lease_owner: null,
+    lease_until: null,
+    fence: 0,
+    attempts: 0,
+    cancel_requested: 0,
   } as never;
 }

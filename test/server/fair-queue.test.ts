@@ -23,12 +23,28 @@ const patiently = { timeout: 120_000, interval: 20 };
 /** Returns a call that waits in the queue. @param runAt ms since 1970 */
 const queuedRow = (tenantId: string, runAt: number): CallRow =>
   endedRow(1_000, {
-    ...{ tenant_id: tenantId, mode: "async", state: "queued", effects: "none", output: null },
-    ...{ ended_at: null, started_at: null, attempts: 0, run_at: runAt },
+    tenant_id: tenantId,
+    mode: "async",
+    state: "queued",
+    effects: "none",
+    output: null,
+    ended_at: null,
+    started_at: null,
+    attempts: 0,
+    run_at: runAt,
   });
 const outcome: CallOutcome = {
-  ...{ state: "succeeded", effects: "complete", tool_version: 1, input: "{}", output: "1", error: null },
-  ...{ logs: null, usage: null, calls: null, timeline: null, ended_at: 1 },
+  state: "succeeded",
+  effects: "complete",
+  tool_version: 1,
+  input: "{}",
+  output: "1",
+  error: null,
+  logs: null,
+  usage: null,
+  calls: null,
+  timeline: null,
+  ended_at: 1,
 };
 
 test("free places go to the tenants that have the fewest calls, up to the most of a tenant", () => {
@@ -63,7 +79,10 @@ describe.for(STORES)("with %s", (kind) => {
     for (const id of tenants) await insertTenant(db, { id, name: id, policy: TenantPolicySchema.parse({}) });
     const running = new Map<string, { readonly tenantId: string; readonly end: () => void }>();
     const queue = new CallQueue({
-      ...{ db, kind, now: () => 10_000, onError: (error) => expect.fail(String(error)) },
+      db,
+      kind,
+      now: () => 10_000,
+      onError: (error) => expect.fail(String(error)),
       run: async (row) => {
         const { promise, resolve } = Promise.withResolvers<void>();
         running.set(row.id, { tenantId: row.tenant_id, end: resolve });
@@ -168,10 +187,24 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await api("POST", `/v1/tenants/beta/tools/none/calls`, {}, headers)).status).toBe(202);
     // A run of a schedule is skipped.
     await insertSchedule(db, {
-      ...{ id: "schedule_1", tenant_id: "acme", name: "n", tool_name: "none", alias: "live", input: "{}" },
-      ...{ cron: "0 * * * *", time_zone: "UTC", overlap: "queue", catch_up: "latest", state: "active" },
-      ...{ created_by: "key", next_at: later, last_at: null, last_call_id: null, skipped: 0 },
-      ...{ created_at: 1, updated_at: 1 },
+      id: "schedule_1",
+      tenant_id: "acme",
+      name: "n",
+      tool_name: "none",
+      alias: "live",
+      input: "{}",
+      cron: "0 * * * *",
+      time_zone: "UTC",
+      overlap: "queue",
+      catch_up: "latest",
+      state: "active",
+      created_by: "key",
+      next_at: later,
+      last_at: null,
+      last_call_id: null,
+      skipped: 0,
+      created_at: 1,
+      updated_at: 1,
     });
     await using scheduler = new Scheduler({
       db,

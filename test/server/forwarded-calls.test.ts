@@ -86,9 +86,7 @@ describe("three servers with one Postgres", () => {
   const pathOf = (tool: string, tenant = "acme"): string => `/v1/tenants/${tenant}/tools/${tool}/calls`;
   const callAt = (api: Api, tool: string, body: object, headers = {}) => api<Call>("POST", pathOf(tool), body, headers);
   const withDatabase = async <Value>(use: (db: Awaited<ReturnType<typeof openDatabase>>) => Promise<Value>) => {
-    await using database = await openDatabase({
-      ...{ url: replicas.store.options.database, dataDir: "", onError() {} },
-    });
+    await using database = await openDatabase({ url: replicas.store.options.database, dataDir: "", onError() {} });
     return await use(database);
   };
   const records = async (tool: string, sessionId: string): Promise<readonly Call[]> => {
@@ -114,7 +112,10 @@ describe("three servers with one Postgres", () => {
       ids.add(body.id);
       // Its record is found at once, at any of them.
       expect((await three<Call>("GET", `/v1/tenants/acme/calls/${body.id}`)).body).toMatchObject({
-        ...{ id: body.id, state: "succeeded", output: body.output, input: { by: 2 } },
+        id: body.id,
+        state: "succeeded",
+        output: body.output,
+        input: { by: 2 },
       });
     }
     expect(outputs).toEqual([2, 4, 6, 8, 10, 12]);
@@ -166,9 +167,11 @@ describe("three servers with one Postgres", () => {
   /** Returns the events of a streamed call. */
   const streamAt = async (index: number, tool: string, body: object) => {
     const response = await fetch(`${replicas.servers[index]?.url}${pathOf(tool)}`, {
-      ...{ method: "POST", body: JSON.stringify(body) },
+      method: "POST",
+      body: JSON.stringify(body),
       headers: {
-        ...{ authorization: `Bearer ${replicas.adminKey}`, accept: "text/event-stream" },
+        authorization: `Bearer ${replicas.adminKey}`,
+        accept: "text/event-stream",
         "content-type": "application/json",
       },
     });
@@ -270,7 +273,9 @@ describe("three servers with one Postgres", () => {
     // The call that was stopped has ended the session. Its home is still the first server.
     const client = new AbortController();
     const left = fetch(`${replicas.servers[2]?.url}${pathOf("waits")}`, {
-      ...{ method: "POST", body: JSON.stringify({ sessionId: "w", input: { room: "never" } }), signal: client.signal },
+      method: "POST",
+      body: JSON.stringify({ sessionId: "w", input: { room: "never" } }),
+      signal: client.signal,
       headers: { authorization: `Bearer ${replicas.adminKey}`, "content-type": "application/json" },
     }).catch((error: unknown) => error);
     const leftId = await runningIn(one);
@@ -354,7 +359,8 @@ describe("three servers with one Postgres", () => {
       export default async (_, ctx) => [await ctx.tools.call("counter", {}), await ctx.tools.call("counter", {})];`;
     await deploy("acme", "nests", nests);
     const { body: key } = await one<{ key: string }>("POST", "/v1/tenants/acme/keys", {
-      ...{ name: "mcp", scopes: ["calls:run", "tools:read"] },
+      name: "mcp",
+      scopes: ["calls:run", "tools:read"],
     });
     for (const [index, api] of replicas.apis.entries()) {
       expect((await callAt(api, "nests", { sessionId: "nests" })).body.output).toEqual([1, 1]);
@@ -373,7 +379,8 @@ describe("three servers with one Postgres", () => {
 
   test("a key that was revoked is denied at every server", async () => {
     const { body } = await one<{ id: string; key: string }>("POST", "/v1/tenants/acme/keys", {
-      ...{ name: "k", scopes: ["calls:read", "calls:run"] },
+      name: "k",
+      scopes: ["calls:read", "calls:run"],
     });
     const at = (index: number) => apiOf({ url: replicas.servers[index]?.url ?? "", adminKey: undefined }, body.key);
     expect((await callAt(at(0), "counter", { sessionId: "k" })).body.output).toBe(1);
@@ -429,9 +436,7 @@ describe("a replica in a process of its own that has a session", () => {
     expect((await own<Call>("POST", path, call)).body.output).toBe(1);
     // The other one gives up its sessions, as when it stops.
     const { replicaId } = await fleetOf();
-    await using database = await openDatabase({
-      ...{ url: replicas.store.options.database, dataDir: "", onError() {} },
-    });
+    await using database = await openDatabase({ url: replicas.store.options.database, dataDir: "", onError() {} });
     await releaseSessions(database.db, replicaId);
     home.signal("SIGCONT");
     const outputs: unknown[] = [];
@@ -455,7 +460,10 @@ describe("a replica in a process of its own that has a session", () => {
       expect([status, body.state, body.effects]).toEqual([502, "failed", "possible"]);
       expect(body.error).toMatchObject({ code: "SANDBOX_CRASHED", details: { reason: "server_ended" } });
       expect((await own<Call>("GET", `/v1/tenants/acme/calls/${body.id}`)).body).toMatchObject({
-        ...{ id: body.id, state: "failed", effects: "possible", error: { code: "SANDBOX_CRASHED" } },
+        id: body.id,
+        state: "failed",
+        effects: "possible",
+        error: { code: "SANDBOX_CRASHED" },
       });
     }
     // The record of the call before it can be lost with the replica.

@@ -135,10 +135,24 @@ describe.for(STORES)("with %s", (kind) => {
   test("a client cannot use the key of a schedule's run", async () => {
     const dueAt = Date.now() + 3_600_000;
     await insertSchedule(database.db, {
-      ...{ id: "schedule_1", tenant_id: "gamma", name: "n", tool_name: "echo", alias: "live", input: "{}" },
-      ...{ cron: "0 * * * *", time_zone: "UTC", overlap: "queue", catch_up: "latest", state: "active" },
-      ...{ created_by: "key", next_at: dueAt, last_at: null, last_call_id: null, skipped: 0 },
-      ...{ created_at: 1, updated_at: 1 },
+      id: "schedule_1",
+      tenant_id: "gamma",
+      name: "n",
+      tool_name: "echo",
+      alias: "live",
+      input: "{}",
+      cron: "0 * * * *",
+      time_zone: "UTC",
+      overlap: "queue",
+      catch_up: "latest",
+      state: "active",
+      created_by: "key",
+      next_at: dueAt,
+      last_at: null,
+      last_call_id: null,
+      skipped: 0,
+      created_at: 1,
+      updated_at: 1,
     });
     expect((await call("gamma", `schedule_1:${dueAt}`)).status).toBe(200);
     expect((await call("gamma", `/schedule_1:${dueAt}`)).status).toBe(422);

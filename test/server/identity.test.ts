@@ -39,7 +39,11 @@ beforeAll(async () => {
   issuer = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
   vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", issuer);
   server = await createServer({
-    ...{ port: 0, dataDir: folder, logLevel: "silent", telemetry: true, limits: PATIENT_LIMITS },
+    port: 0,
+    dataDir: folder,
+    logLevel: "silent",
+    telemetry: true,
+    limits: PATIENT_LIMITS,
     jwt: { issuer, audience: AUDIENCE, jwksUri: `${issuer}/jwks`, tenantClaim: "org", scopePrefix: "glovebox:" },
   });
   const admin = apiOf(server);

@@ -76,7 +76,10 @@ describe.for(STORES)("with %s", (kind) => {
     });
     const changed = await change(api, key, { quotas: { calls: { day: 7 } }, maxAsyncCalls: null });
     expect(changed).toMatchObject({
-      ...{ id: key.id, rateLimit: { calls: 5, per: "minute" }, limits: null, maxAsyncCalls: null },
+      id: key.id,
+      rateLimit: { calls: 5, per: "minute" },
+      limits: null,
+      maxAsyncCalls: null,
       quotas: { calls: { day: 7 } },
     });
     expect(changed).not.toHaveProperty("key");
@@ -84,7 +87,8 @@ describe.for(STORES)("with %s", (kind) => {
     const { body } = await api<{ items: readonly object[] }>("GET", "/v1/tenants/acme/audit?limit=5");
     expect(body.items).toContainEqual(
       expect.objectContaining({
-        ...{ action: "key.changed", target: key.id },
+        action: "key.changed",
+        target: key.id,
         details: { rateLimit: { calls: 5, per: "minute" }, quotas: { calls: { day: 7 } } },
       }),
     );

@@ -217,7 +217,11 @@ describe.for(STORES)("with %s", (kind) => {
     const row = await database.db.selectFrom("calls").selectAll().where("id", "=", first.id).executeTakeFirstOrThrow();
     const runAt = Date.now() + 3_600_000;
     const waiting = [1, 2].map(() => ({
-      ...{ ...row, id: createId("call"), state: "queued" as const, run_at: runAt, ended_at: null },
+      ...row,
+      id: createId("call"),
+      state: "queued" as const,
+      run_at: runAt,
+      ended_at: null,
     }));
     await database.db.insertInto("calls").values(waiting).execute();
     await expect.poll(async () => (await useOf(api, "acme", key)).queue).toEqual({ limit: 2, used: 2 });

@@ -61,9 +61,12 @@ describe.for(STORES)("with %s", (kind) => {
     const { hostname, port, host } = new URL(under.server.url);
     const version = "2026-07-28";
     const body = JSON.stringify({
-      ...{ jsonrpc: "2.0", id: 1, method: "tools/call" },
+      jsonrpc: "2.0",
+      id: 1,
+      method: "tools/call",
       params: {
-        ...{ name: "late", arguments: {} },
+        name: "late",
+        arguments: {},
         _meta: {
           "io.modelcontextprotocol/protocolVersion": version,
           "io.modelcontextprotocol/clientInfo": { name: "test", version: "1.0.0" },
@@ -96,7 +99,8 @@ describe.for(STORES)("with %s", (kind) => {
     const open = await fetch(`${under.server.url}/v1/tenants/acme/tools/waits/calls`, {
       method: "POST",
       headers: {
-        ...{ authorization: `Bearer ${created.body.key}`, accept: "text/event-stream" },
+        authorization: `Bearer ${created.body.key}`,
+        accept: "text/event-stream",
         "content-type": "application/json",
       },
       body: "{}",
@@ -187,14 +191,14 @@ describe.for(STORES)("with %s", (kind) => {
     await insertTenant(database.db, { id: "many", name: "many", policy: TenantPolicySchema.parse({}) });
     const idOf = (index: number): string => `key_${String(index).padStart(26, "0")}`;
     const row = (index: number) => ({
-      ...{
-        id: idOf(index),
-        tenantId: "many",
-        name: "n",
-        prefix: "gbx_",
-        hash: `many ${index}`,
-      },
-      ...{ scopes: [], expiresAt: index < 3 ? 1_000 : null, rateLimit: null },
+      id: idOf(index),
+      tenantId: "many",
+      name: "n",
+      prefix: "gbx_",
+      hash: `many ${index}`,
+      scopes: [],
+      expiresAt: index < 3 ? 1_000 : null,
+      rateLimit: null,
     });
     for (let index = 0; index < 1_000; index += 1) await insertKey(database.db, row(index));
     const path = "/v1/tenants/many/keys";

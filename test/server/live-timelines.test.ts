@@ -16,7 +16,12 @@ const KEY = { tenantId: "acme", callId: "call_1" };
 const HOUR_MS = 3_600_000;
 const stage: TimelineSpan = { kind: "execute", name: "execute", startMs: 0, durationMs: 9, code: "ok", isOpen: true };
 const useOf = (index: number, target: string): TimelineSpan => ({
-  ...{ kind: "capability", name: "tools", startMs: index, durationMs: 1, code: "ok", target },
+  kind: "capability",
+  name: "tools",
+  startMs: index,
+  durationMs: 1,
+  code: "ok",
+  target,
   callId: `call_1.${index}`,
 });
 
@@ -31,7 +36,11 @@ async function withDatabase(test: (db: Db) => Promise<void>): Promise<void> {
 const timelineOf = (targetLength: number, nestedLength: number): OpenTimeline => ({
   spans: [stage, ...Array.from({ length: 500 }, (_, index) => useOf(index, "t".repeat(targetLength)))],
   calls: Array.from({ length: 500 }, (_, index) => ({
-    ...{ callId: `call_1.${index}`, toolName: "inner", durationMs: 1, cpuMs: 0, code: "ok" as const },
+    callId: `call_1.${index}`,
+    toolName: "inner",
+    durationMs: 1,
+    cpuMs: 0,
+    code: "ok" as const,
     timeline: [useOf(index, "n".repeat(nestedLength))],
   })),
 });

@@ -95,7 +95,9 @@ async function send(
   const response = await fetch(`${replicas.servers[server]?.url}${path}`, {
     method,
     headers: {
-      ...{ authorization: `Bearer ${as}`, accept: EVENTS, "mcp-protocol-version": "2025-11-25" },
+      authorization: `Bearer ${as}`,
+      accept: EVENTS,
+      "mcp-protocol-version": "2025-11-25",
       ...(body === undefined ? {} : { "content-type": "application/json" }),
       ...(session === undefined ? {} : { "mcp-session-id": session }),
     },
@@ -105,12 +107,17 @@ async function send(
 }
 
 const INITIALIZE = {
-  ...{ jsonrpc: "2.0", id: 1, method: "initialize" },
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1.0.0" } },
 };
 const LIST = { jsonrpc: "2.0", id: 2, method: "tools/list" };
 const callOf = (name: string, args: object, id: number | string = 3) => ({
-  ...{ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: args } },
+  jsonrpc: "2.0",
+  id,
+  method: "tools/call",
+  params: { name, arguments: args },
 });
 
 async function initialize(server: number, as = key): Promise<string> {
@@ -212,8 +219,11 @@ describe("a session of another server", () => {
     const calling = fetch(`${replicas.servers[1]?.url}${PATH}`, {
       method: "POST",
       headers: {
-        ...{ authorization: `Bearer ${key}`, accept: EVENTS, "mcp-session-id": session },
-        ...{ "content-type": "application/json", "mcp-protocol-version": "2025-11-25" },
+        authorization: `Bearer ${key}`,
+        accept: EVENTS,
+        "mcp-session-id": session,
+        "content-type": "application/json",
+        "mcp-protocol-version": "2025-11-25",
       },
       body: JSON.stringify(callOf("wait", {})),
       signal: stop.signal,
@@ -231,7 +241,9 @@ describe("a session of another server", () => {
     const session = await initialize(0, own.key);
     const response = await fetch(`${replicas.servers[1]?.url}${PATH}`, {
       headers: {
-        ...{ authorization: `Bearer ${own.key}`, accept: "text/event-stream", "mcp-session-id": session },
+        authorization: `Bearer ${own.key}`,
+        accept: "text/event-stream",
+        "mcp-session-id": session,
         "mcp-protocol-version": "2025-11-25",
       },
     });
@@ -269,7 +281,8 @@ describe("a home that lives by its row and does not answer", () => {
     expect([status, JSON.parse(text)]).toEqual([
       503,
       {
-        ...{ jsonrpc: "2.0", id: null },
+        jsonrpc: "2.0",
+        id: null,
         error: { code: -32_000, message: "The replica that has the session cannot be reached, or was lost" },
       },
     ]);

@@ -5,8 +5,17 @@ import { Metrics } from "../../src/server/operation/metrics.ts";
 
 const NONE: FleetState = { executors: [], lost: [], queues: [], isReachable: true };
 const executorOf = (pool: string): ExecutorInfo => ({
-  ...{ id: `${pool}-1`, pool, version: "0.1.0", languages: ["javascript"], since: 0, slots: 8, busy: 0, free: 8 },
-  ...{ isDraining: false, seenAt: 0, bundles: 0 },
+  id: `${pool}-1`,
+  pool,
+  version: "0.1.0",
+  languages: ["javascript"],
+  since: 0,
+  slots: 8,
+  busy: 0,
+  free: 8,
+  isDraining: false,
+  seenAt: 0,
+  bundles: 0,
 });
 
 /** Returns the values of a metric by pool. */

@@ -62,8 +62,16 @@ describe.for(STORES)("with %s", (kind) => {
     expect(root).toMatchObject({ state: "succeeded", output: [0, 10], parentId: null, rootId: null });
     const { body: inner } = await api<Call & { keyId: string }>("GET", `${base}/calls/${root.id}.2.1`);
     expect(inner).toMatchObject({
-      ...{ id: `${root.id}.2.1`, tool: "inner", version: 1, mode: "nested", state: "succeeded", effects: "complete" },
-      ...{ parentId: `${root.id}.2`, rootId: root.id, output: 10, logs: [{ message: "inner" }] },
+      id: `${root.id}.2.1`,
+      tool: "inner",
+      version: 1,
+      mode: "nested",
+      state: "succeeded",
+      effects: "complete",
+      parentId: `${root.id}.2`,
+      rootId: root.id,
+      output: 10,
+      logs: [{ message: "inner" }],
       usage: { cpuMs: expect.any(Number), inputBytes: expect.any(Number) },
     });
     // The input is stored without its secrets, as that of any call.

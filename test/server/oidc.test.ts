@@ -19,10 +19,15 @@ let passed = 0;
 
 async function start(options: object, from: OpenIdProvider = provider): Promise<Server> {
   return await createServer({
-    ...{ ...options, port: 0, logLevel: "silent" },
+    ...options,
+    port: 0,
+    logLevel: "silent",
     oidc: {
-      ...{ issuer: from.issuer, clientId: CLIENT_ID, clientSecret: CLIENT_SECRET },
-      ...{ publicUrl: "http://127.0.0.1:1", scopePrefix: "glovebox:" },
+      issuer: from.issuer,
+      clientId: CLIENT_ID,
+      clientSecret: CLIENT_SECRET,
+      publicUrl: "http://127.0.0.1:1",
+      scopePrefix: "glovebox:",
     },
   });
 }

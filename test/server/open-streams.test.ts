@@ -45,7 +45,9 @@ async function setUp(kind: StoreKind, options: ServerOptions = {}): Promise<Setu
   const { status, body } = await api("POST", "/v1/tenants/acme/tools/wait/calls", { input: {} });
   expect([status, body.state]).toEqual([202, "waiting_for_approval"]);
   return {
-    ...{ server, api, events: `/v1/tenants/acme/calls/${body.id}/events` },
+    server,
+    api,
+    events: `/v1/tenants/acme/calls/${body.id}/events`,
     approve: async () => {
       const path = `/v1/tenants/acme/approvals/${body.approvalId}/approve`;
       expect((await api("POST", path, {})).status).toBe(200);
@@ -72,7 +74,9 @@ const bearer = ({ key }: { readonly key: string }): { readonly authorization: st
 });
 
 const INITIALIZE = {
-  ...{ jsonrpc: "2.0", id: 1, method: "initialize" },
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
   params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "test", version: "1" } },
 };
 
@@ -81,7 +85,8 @@ async function listen(server: Server, key: Key, endpoint = "mcp"): Promise<Respo
   const url = `${server.url}/v1/tenants/acme/${endpoint}`;
   const headers = { ...bearer(key), accept: "application/json, text/event-stream" };
   const begun = await fetch(url, {
-    ...{ method: "POST", body: JSON.stringify(INITIALIZE) },
+    method: "POST",
+    body: JSON.stringify(INITIALIZE),
     headers: { ...headers, "content-type": "application/json" },
   });
   expect(begun.status).toBe(200);
@@ -104,7 +109,8 @@ describe("the number of streams", () => {
     }
     // A streamed call is denied before it begins, and other requests of the key are not denied.
     const streamed = await fetch(`${server.url}/v1/tenants/acme/tools/wait/calls`, {
-      ...{ method: "POST", body: "{}" },
+      method: "POST",
+      body: "{}",
       headers: { ...bearer(one), ...EVENTS, "content-type": "application/json" },
     });
     expect(streamed.status).toBe(429);
@@ -178,7 +184,8 @@ describe.for(STORES)("with %s, a stream ends", (kind) => {
       await listen(server, key),
       await listen(server, key, "code-mode/mcp"),
       await fetch(`${server.url}/v1/tenants/acme/tools/wait/calls`, {
-        ...{ method: "POST", body: "{}" },
+        method: "POST",
+        body: "{}",
         headers: { ...bearer(key), ...EVENTS, "content-type": "application/json" },
       }),
     ];
@@ -196,7 +203,9 @@ describe.for(STORES)("with %s, a stream ends", (kind) => {
     const { server, api, events } = await setUp(kind);
     const key = await createKey(api);
     const signedIn = await fetch(`${server.url}/v1/console/sessions`, {
-      ...{ method: "POST", body: JSON.stringify({ key: key.key }), headers: { "content-type": "application/json" } },
+      method: "POST",
+      body: JSON.stringify({ key: key.key }),
+      headers: { "content-type": "application/json" },
     });
     const cookie = signedIn.headers.get("set-cookie")?.split(";")[0] ?? "";
     const stream = await open(server, events, { cookie });
@@ -231,7 +240,11 @@ test("with two servers, a key that one of them revokes has no stream at the othe
 
 describe("the streams of a process", () => {
   const owner = (more: Partial<Principal> = {}): Principal => ({
-    ...{ keyId: "jwt:user", tenantId: "acme", scopes: new Set(), rateLimit: null, expiresAt: null },
+    keyId: "jwt:user",
+    tenantId: "acme",
+    scopes: new Set(),
+    rateLimit: null,
+    expiresAt: null,
     ...more,
   });
   const ended = (stream: OpenStream): Promise<unknown> => once(stream.signal, "abort");

@@ -264,7 +264,9 @@ describe.for(STORES)("with %s", (kind) => {
 
   test("limits the requests of a key", async () => {
     const { body } = await api<{ key: string }>("POST", `${tenant}/keys`, {
-      ...{ name: "slow", scopes: ["tools:read"], rateLimit: { calls: 2, per: "minute" } },
+      name: "slow",
+      scopes: ["tools:read"],
+      rateLimit: { calls: 2, per: "minute" },
     });
     const limited = apiOf(server, body.key);
     const replies = [await limited("GET", `${tenant}/tools`), await limited("GET", `${tenant}/tools`)];
@@ -284,7 +286,9 @@ describe.for(STORES)("with %s", (kind) => {
     const source = "export default () => 1;";
     expect((await api("POST", "/v1/tenants/both/tools", { name: "one", source })).status).toBe(201);
     const { body } = await api<{ key: string }>("POST", "/v1/tenants/both/keys", {
-      ...{ name: "limited", scopes: ["calls:run"], rateLimit: { calls: 3, per: "minute" } },
+      name: "limited",
+      scopes: ["calls:run"],
+      rateLimit: { calls: 3, per: "minute" },
     });
     const limited = apiOf(server, body.key);
     const paths = ["/v1/tenants/both/tools/one/calls", "/v1/tenants/both/calls"];

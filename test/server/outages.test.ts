@@ -28,8 +28,16 @@ const patiently = { timeout: 120_000, interval: 100 };
 
 const queuedRow = (more: Partial<CallRow> = {}): CallRow =>
   endedRow(Date.now(), {
-    ...{ state: "queued", mode: "async", effects: "none", tool_version: null, output: null },
-    ...{ started_at: null, ended_at: null, run_at: 0, attempts: 0, ...more },
+    state: "queued",
+    mode: "async",
+    effects: "none",
+    tool_version: null,
+    output: null,
+    started_at: null,
+    ended_at: null,
+    run_at: 0,
+    attempts: 0,
+    ...more,
   });
 
 const openStore = async ({ options }: TestStore): Promise<OpenDatabase> =>
@@ -40,7 +48,8 @@ async function open(kind: StoreKind): Promise<AsyncDisposable & { readonly datab
   const database = await openStore(store);
   await insertTenant(database.db, { id: "acme", name: "acme", policy: TenantPolicySchema.parse({}) });
   return {
-    ...{ database, db: database.db },
+    database,
+    db: database.db,
     [Symbol.asyncDispose]: async () => {
       await database[Symbol.asyncDispose]();
       await store[Symbol.asyncDispose]();
@@ -62,7 +71,10 @@ function makeQueue(
   dependencies: Pick<CallQueueDependencies, "run"> & Partial<CallQueueDependencies>,
 ): CallQueue {
   return new CallQueue({
-    ...{ db, kind, onError() {}, isIdempotent: async () => false },
+    db,
+    kind,
+    onError() {},
+    isIdempotent: async () => false,
     toStored: async (_, result) => ({ outcome: toOutcome(result, {}, policy) }),
     ...dependencies,
   });

@@ -68,14 +68,20 @@ test.for(STORES)("adds up CPU time and waiting calls by tenant and by tool with 
     // It waited for a second in the queue, after it was approved, and then for a process.
     {
       row: endedRow(later, {
-        ...{ mode: "async", run_at: later + 5_000, started_at: later + 6_000, ended_at: later + 6_100 },
+        mode: "async",
+        run_at: later + 5_000,
+        started_at: later + 6_000,
+        ended_at: later + 6_100,
         usage: usage(5, 30),
       }),
     },
     // A durable run that was suspended for a minute.
     {
       row: endedRow(later + 1, {
-        ...{ tool_name: "slow", mode: "run", started_at: later + MINUTE_MS, ended_at: later + MINUTE_MS },
+        tool_name: "slow",
+        mode: "run",
+        started_at: later + MINUTE_MS,
+        ended_at: later + MINUTE_MS,
         usage: usage(100, 4),
       }),
     },

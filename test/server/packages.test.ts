@@ -61,7 +61,9 @@ beforeAll(async () => {
   origin = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`;
   const store = await stores.create("sqlite");
   server = await createServer({
-    ...{ ...store.options, port: 0, logLevel: "silent" },
+    ...store.options,
+    port: 0,
+    logLevel: "silent",
     packages: { allow: ["greet", "@words/*"], registry: origin },
   });
   api = apiOf(server);
@@ -79,12 +81,16 @@ function lockOf(change: (packages: { [path: string]: Json }) => void = () => {})
   const packages: { [path: string]: Json } = {
     "": { name: "tool", version: "0.0.0", ...MANIFEST },
     "node_modules/@words/hello": {
-      ...{ version: "1.0.0", resolved: `${origin}/@words/hello/-/hello-1.0.0.tgz` },
+      version: "1.0.0",
+      resolved: `${origin}/@words/hello/-/hello-1.0.0.tgz`,
       integrity: tarballs.get("/@words/hello/-/hello-1.0.0.tgz")?.integrity,
     },
     "node_modules/greet": {
-      ...{ version: "1.0.0", resolved: `${origin}/greet/-/greet-1.0.0.tgz`, hasInstallScript: true },
-      ...{ integrity: tarballs.get("/greet/-/greet-1.0.0.tgz")?.integrity, dependencies: { "@words/hello": "1.0.0" } },
+      version: "1.0.0",
+      resolved: `${origin}/greet/-/greet-1.0.0.tgz`,
+      hasInstallScript: true,
+      integrity: tarballs.get("/greet/-/greet-1.0.0.tgz")?.integrity,
+      dependencies: { "@words/hello": "1.0.0" },
     },
   };
   change(packages);
@@ -95,10 +101,7 @@ const deploy = (name: string, lock: Json = lockOf(), manifest: Json = MANIFEST) 
   api<Json>("POST", "/v1/tenants/acme/tools", {
     name,
     entry: "tool.js",
-    files: {
-      ...{ "tool.js": TOOL, "package.json": JSON.stringify(manifest) },
-      "package-lock.json": JSON.stringify(lock),
-    },
+    files: { "tool.js": TOOL, "package.json": JSON.stringify(manifest), "package-lock.json": JSON.stringify(lock) },
   });
 
 describe("an upload with a lockfile", () => {

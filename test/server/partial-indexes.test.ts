@@ -64,7 +64,9 @@ test.for([
     "calls_queued",
     () =>
       claimCalls({ db, ...SQLITE }, 9, {
-        ...{ owner: "a", until: NOW, now: NOW },
+        owner: "a",
+        until: NOW,
+        now: NOW,
         tenants: new Map([
           ["acme", 2],
           ["beta", 1],

@@ -21,11 +21,23 @@ const KEY = new MasterKey(Buffer.alloc(32, 1));
 const OTHER_KEY = new MasterKey(Buffer.alloc(32, 2));
 const NEVER = new AbortController().signal;
 const CALL: PeerCallMessage = {
-  ...{ type: "call", at: 0, mode: "sync", callId: `call_${"0".repeat(26)}`, tenantId: "acme", keyId: "key_1" },
-  ...{ toolName: "t", sessionId: "s" },
+  type: "call",
+  at: 0,
+  mode: "sync",
+  callId: `call_${"0".repeat(26)}`,
+  tenantId: "acme",
+  keyId: "key_1",
+  toolName: "t",
+  sessionId: "s",
 };
 const REQUEST: PeerRequestMessage = {
-  ...{ type: "request", at: 0, tenantId: "acme", keyId: "key_1", endpoint: "mcp", method: "POST", headers: {} },
+  type: "request",
+  at: 0,
+  tenantId: "acme",
+  keyId: "key_1",
+  endpoint: "mcp",
+  method: "POST",
+  headers: {},
 };
 const DECLINED: AnswerMessage = { type: "declined", reason: "not_home" };
 
@@ -53,7 +65,10 @@ async function openReplica({
 } = {}): Promise<Replica> {
   const received: ReceivedCall[] = [];
   const peers = new PeerServer({
-    ...{ masterKey, clock: { now }, replicaId: id, acceptsCalls },
+    masterKey,
+    clock: { now },
+    replicaId: id,
+    acceptsCalls,
     run: async (call) => {
       received.push(call);
       await run(call);

@@ -55,9 +55,7 @@ describe.for(STORES)("with %s", (kind) => {
     await call("failing");
     await expect
       .poll(() => find("tool_failing"), patiently)
-      .toEqual([
-        expect.objectContaining({ ...{ tenantId: "acme", target: "failing", count: 5 }, details: { calls: 5 } }),
-      ]);
+      .toEqual([expect.objectContaining({ tenantId: "acme", target: "failing", count: 5, details: { calls: 5 } })]);
   });
 
   test("lists no tool whose calls fail by the fault of their callers", async () => {
@@ -91,7 +89,8 @@ describe.for(STORES)("with %s", (kind) => {
       }, patiently)
       .toEqual([
         expect.objectContaining({
-          ...{ tenantId: "acme", target: "calls:month" },
+          tenantId: "acme",
+          target: "calls:month",
           details: { used: expect.any(Number), limit: 50, resetsAt: expect.any(Number) },
         }),
       ]);
@@ -154,7 +153,11 @@ describe.for(STORES)("with %s", (kind) => {
     expect(status).toBe(201);
     const path = `${timed}/schedules/${body.id}`;
     const failing = {
-      ...{ kind: "schedule_failing", tenantId: "timed", target: body.id, count: 1, at: expect.any(Number) },
+      kind: "schedule_failing",
+      tenantId: "timed",
+      target: body.id,
+      count: 1,
+      at: expect.any(Number),
       details: { name: "often", tool: "nightly", callId: expect.stringMatching(/^call_/), code: "TOOL_FAILED" },
     };
     // While the latest call runs, it has not failed.
@@ -189,7 +192,9 @@ describe.for(STORES)("with %s", (kind) => {
     await deploy("flaky", "export default () => 'good'");
     await deploy("flaky", "export default () => { throw new Error('bad'); }");
     await using database = await openDatabase({
-      ...{ url: store.options.database, dataDir: store.options.dataDir, onError() {} },
+      url: store.options.database,
+      dataDir: store.options.dataDir,
+      onError() {},
     });
     const change = { tenant_id: "acme", tool_name: "flaky", alias: "live", versions: "[]", changed_by: "server" };
     await database.db
@@ -203,7 +208,9 @@ describe.for(STORES)("with %s", (kind) => {
 
   test("open circuits, a quarantined tool, and layers that the machine lacks, which only the operator sees", async () => {
     await using database = await openDatabase({
-      ...{ url: store.options.database, dataDir: store.options.dataDir, onError() {} },
+      url: store.options.database,
+      dataDir: store.options.dataDir,
+      onError() {},
     });
     const { db } = database;
     await deploy("crashing", "export default () => 'crashing'");
@@ -238,10 +245,17 @@ describe.for(STORES)("with %s", (kind) => {
       return all.filter(({ kind: found }) => wanted.includes(found));
     };
     const quarantined = expect.objectContaining({
-      ...{ kind: "tool_quarantined", tenantId: "acme", target: "crashing@1", details: { callsLeft: 7 } },
+      kind: "tool_quarantined",
+      tenantId: "acme",
+      target: "crashing@1",
+      details: { callsLeft: 7 },
     });
     const open = expect.objectContaining({
-      ...{ kind: "circuit_open", tenantId: "acme", target: "crashing", count: 3, at: 1 },
+      kind: "circuit_open",
+      tenantId: "acme",
+      target: "crashing",
+      count: 3,
+      at: 1,
       details: { state: "open", failures: 5, rejected: 3, nextProbeAt: 2, code: "SANDBOX_CRASHED" },
     });
     expect(await of("acme")).toEqual([quarantined, open]);

@@ -57,7 +57,8 @@ describe.for(STORES)("with %s", (kind) => {
     }
     expect(beyond).toEqual([
       expect.objectContaining({
-        ...{ state: "failed", effects: "none" },
+        state: "failed",
+        effects: "none",
         error: expect.objectContaining({
           code: "QUOTA_EXCEEDED",
           details: expect.objectContaining({ reason: "quota_used_up" }),
@@ -114,7 +115,8 @@ describe.for(STORES)("with %s", (kind) => {
     const cut = (await findCall(database.db, "acme", once)) as CallRow;
     expect([cut.state, cut.effects]).toEqual(["failed", "possible"]);
     expect(JSON.parse(cut.error ?? "{}")).toMatchObject({
-      ...{ code: "SANDBOX_CRASHED", message: expect.stringContaining("shut down") },
+      code: "SANDBOX_CRASHED",
+      message: expect.stringContaining("shut down"),
       details: { reason: "shutting_down" },
     });
     await using second = await createServer({ ...store.options, port: 0, logLevel: "silent" });

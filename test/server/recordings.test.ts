@@ -98,7 +98,10 @@ describe.for(STORES)("with %s", (kind) => {
     const { body: edited } = await api<Replay>("POST", path, { input: { n: 4 } });
     expect([edited.verdict, edited.divergence?.actual]).toEqual(["diverged", expect.stringContaining("count")]);
     const second = await api<{ version: { version: number } }>("POST", `${base}/tools`, {
-      ...{ name: "price", source: PRICE(", vat: n > 2 ? 0.2 : undefined"), approve: true, alias: null },
+      name: "price",
+      source: PRICE(", vat: n > 2 ? 0.2 : undefined"),
+      approve: true,
+      alias: null,
     });
     const { version } = second.body.version;
     expect((await api<Replay>("POST", path, { version })).body.verdict).toBe("different");
@@ -180,7 +183,10 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await api<Replay>("POST", path, { version })).body).toMatchObject({ verdict: "different", chunks });
     const { body: report } = await api<Rehearsal>("POST", `${base}/tools/rows/rehearsals`, { version });
     expect(report).toMatchObject({
-      ...{ replayed: 2, identical: 1, different: 1, skipped: 0 },
+      replayed: 2,
+      identical: 1,
+      different: 1,
+      skipped: 0,
       groups: [{ verdict: "different", summary: "chunks: added /*/bad", callIds: [ids[1]], chunks }],
     });
   });
@@ -222,7 +228,8 @@ describe.for(STORES)("with %s", (kind) => {
     await setPolicy({});
     const made = await call({ n: 1 });
     await using database = await openDatabase({
-      ...{ dataDir: running.store.options.dataDir, url: running.store.options.database },
+      dataDir: running.store.options.dataDir,
+      url: running.store.options.database,
       onError: (error) => expect.fail(String(error)),
     });
     const { db } = database;

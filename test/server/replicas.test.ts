@@ -59,10 +59,7 @@ describe("three servers with one Postgres", () => {
   const replicas = useReplicas(stores, 3, ["acme", "beta"]);
   const [one, two, three] = replicas.apis as [Api, Api, Api];
   const withDatabase = async <Value>(use: (db: Awaited<ReturnType<typeof openDatabase>>) => Promise<Value>) => {
-    await using database = await openDatabase({
-      ...{ url: replicas.store.options.database, dataDir: "" },
-      onError() {},
-    });
+    await using database = await openDatabase({ url: replicas.store.options.database, dataDir: "", onError() {} });
     return await use(database);
   };
 
@@ -104,9 +101,11 @@ describe("three servers with one Postgres", () => {
 
   test("a streamed call is cancelled at any of them", async () => {
     const response = await fetch(`${replicas.servers[1]?.url}/v1/tenants/acme/tools/slow/calls`, {
-      ...{ method: "POST", body: JSON.stringify({ input: {} }) },
+      method: "POST",
+      body: JSON.stringify({ input: {} }),
       headers: {
-        ...{ authorization: `Bearer ${replicas.adminKey}`, accept: "text/event-stream" },
+        authorization: `Bearer ${replicas.adminKey}`,
+        accept: "text/event-stream",
         "content-type": "application/json",
       },
     });

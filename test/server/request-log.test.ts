@@ -37,9 +37,16 @@ test("at the level info, the log has the lifecycle, and each request without wha
   const events = lines.map(({ msg }) => msg).filter((msg) => !/^request$|^authentication/.test(msg));
   expect(events).toEqual(["starting", "listening", "draining", "stopped"]);
   expect(lines.find(({ route }) => route === "/v1/tenants/:tenant/calls")).toEqual({
-    ...{ level: 30, time: expect.any(Number), msg: "request", requestId: expect.stringMatching(/^request_/) },
-    ...{ method: "GET", route: "/v1/tenants/:tenant/calls", status: 200, ms: expect.any(Number) },
-    ...{ keyId: expect.stringMatching(/^key_/), tenant: "acme" },
+    level: 30,
+    time: expect.any(Number),
+    msg: "request",
+    requestId: expect.stringMatching(/^request_/),
+    method: "GET",
+    route: "/v1/tenants/:tenant/calls",
+    status: 200,
+    ms: expect.any(Number),
+    keyId: expect.stringMatching(/^key_/),
+    tenant: "acme",
   });
   const denied = lines.filter(({ msg }) => msg === "authentication failed");
   expect(denied.length).toBeGreaterThanOrEqual(1);
@@ -59,8 +66,14 @@ test("failed authentications are at most 20 lines in ten seconds, and the next o
   const requests = new RequestLog(log, () => now);
   const deny = (): void =>
     requests.ended({
-      ...{ requestId: "request_1", method: "GET", route: "/v1/me", status: 401, ms: 1 },
-      ...{ keyId: undefined, tenant: undefined, ip: "192.0.2.1" },
+      requestId: "request_1",
+      method: "GET",
+      route: "/v1/me",
+      status: 401,
+      ms: 1,
+      keyId: undefined,
+      tenant: undefined,
+      ip: "192.0.2.1",
     });
   for (let count = 0; count < 50; count += 1) deny();
   expect(lines.length).toBe(20);

@@ -64,7 +64,8 @@ describe.for(STORES)("with %s", (kind) => {
     (await api<{ key: string }>("POST", `/v1/tenants/${tenant}/keys`, { name: "k", scopes })).body.key;
   const open = () =>
     openDatabase({
-      ...{ dataDir: running.store.options.dataDir, url: running.store.options.database },
+      dataDir: running.store.options.dataDir,
+      url: running.store.options.database,
       onError: (error) => expect.fail(String(error)),
     });
 
@@ -339,7 +340,8 @@ describe.for(STORES)("with %s", (kind) => {
   test("a version that requests waitFor waits until an operator has approved it", async () => {
     await deploy("acme", "grows", "export default () => 1;");
     const { body } = await api<{ version: { state: string } }>("POST", `${base}/tools`, {
-      ...{ name: "grows", source: "export const capabilities = { waitFor: true }; export default () => 2;" },
+      name: "grows",
+      source: "export const capabilities = { waitFor: true }; export default () => 2;",
     });
     expect(body.version.state).toBe("waiting_for_approval");
     expect((await start({}, "grows")).output).toBe(1);

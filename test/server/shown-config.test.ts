@@ -55,7 +55,9 @@ test.for<[string, ServerOptions, object]>([
 
 test("what is no secret is shown", () => {
   const options: ServerOptions = {
-    ...{ database: "postgres://db.example.com:5432/glovebox?sslmode=require", port: 1, allowHosts: ["tools.example"] },
+    database: "postgres://db.example.com:5432/glovebox?sslmode=require",
+    port: 1,
+    allowHosts: ["tools.example"],
     packages: { allow: ["@acme/*"], registry: "https://r.example/npm/@acme/" },
   };
   expect(shown(options)).toMatchObject(options);

@@ -77,7 +77,8 @@ describe.for(STORES)("with %s", (kind) => {
     expect(long.details).toMatchObject({ file: "tool.ts", line: 8 });
     const { body } = await api<{ originals: object }>("GET", "/v1/tenants/acme/tools/mapped/versions/1/source");
     expect(body.originals).toEqual({
-      ...{ "tool.ts": FILES["project/tool.ts"], "lib/split.ts": FILES["project/lib/split.ts"] },
+      "tool.ts": FILES["project/tool.ts"],
+      "lib/split.ts": FILES["project/lib/split.ts"],
       "util.ts": FILES["shared/util.ts"],
     });
     // The same upload is the same version.

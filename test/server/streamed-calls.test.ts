@@ -26,8 +26,14 @@ test("a stream ends when its client leaves during the approval, and leaves the c
   const { db } = database;
   const tenant = await insertTenant(db, { id: "acme", name: "acme", policy: TenantPolicySchema.parse({}) });
   const waiting = endedRow(Date.now(), {
-    ...{ state: "waiting_for_approval", mode: "async", effects: "none", approval_id: "approval_1" },
-    ...{ output: null, started_at: null, ended_at: null, attempts: 0 },
+    state: "waiting_for_approval",
+    mode: "async",
+    effects: "none",
+    approval_id: "approval_1",
+    output: null,
+    started_at: null,
+    ended_at: null,
+    attempts: 0,
   });
   await insertCalls(db, [waiting]);
   const errors: unknown[] = [];
@@ -45,10 +51,7 @@ test("a stream ends when its client leaves during the approval, and leaves the c
   });
   const streamed = new StreamedCalls({
     direct: { run: async () => ({ waiting }) },
-    awaited: new AwaitedCalls({
-      ...{ database, watched, onError },
-      cancel: async (_, id) => cancelled.push(id),
-    }),
+    awaited: new AwaitedCalls({ database, watched, onError, cancel: async (_, id) => cancelled.push(id) }),
     clock: database.clock,
   });
   const client = new AbortController();
@@ -56,7 +59,8 @@ test("a stream ends when its client leaves during the approval, and leaves the c
   const events = streamed.stream({ toolName: "common", input: {} }, caller);
   expect((await events.next()).value).toMatchObject({ event: "started" });
   expect((await events.next()).value).toEqual({
-    ...{ event: "approval", data: { approvalId: "approval_1", callId: waiting.id } },
+    event: "approval",
+    data: { approvalId: "approval_1", callId: waiting.id },
   });
   const next = events.next();
   client.abort();

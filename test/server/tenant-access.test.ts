@@ -19,9 +19,7 @@ beforeAll(async () => {
 });
 
 const withDatabase = async <Value>(use: (database: Awaited<ReturnType<typeof openDatabase>>) => Promise<Value>) => {
-  await using database = await openDatabase({
-    ...{ url: replicas.store.options.database, dataDir: "", onError() {} },
-  });
+  await using database = await openDatabase({ url: replicas.store.options.database, dataDir: "", onError() {} });
   return await use(database);
 };
 

@@ -20,7 +20,10 @@ let passed = 0;
 
 async function start(issuer: OAuthIssuer, name: string): Promise<Server> {
   const opened = await createServer({
-    ...{ port: 0, dataDir: join(folder, name), logLevel: "silent", limits: PATIENT_LIMITS },
+    port: 0,
+    dataDir: join(folder, name),
+    logLevel: "silent",
+    limits: PATIENT_LIMITS,
     jwt: { issuer: issuer.url, audience: AUDIENCE, jwksUri: issuer.jwksUri, tenantClaim: "org" },
   });
   expect((await apiOf(opened)("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);

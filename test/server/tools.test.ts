@@ -231,7 +231,9 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await deploy("sum", source, { mode: "script" })).status).toBe(201);
     expect((await call("sum", { input })).body).toMatchObject({ state: "succeeded", output: 3 });
     expect((await api("GET", `${tools}/sum/versions/1/source`)).body).toEqual({
-      ...{ files: { "tool.js": source }, entry: "tool.js", mode: "script" },
+      files: { "tool.js": source },
+      entry: "tool.js",
+      mode: "script",
     });
     const draft = await api("POST", "/v1/tenants/acme/drafts/calls", { source, mode: "script", input });
     expect(draft.body).toMatchObject({ success: true, output: 3 });

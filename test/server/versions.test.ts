@@ -151,7 +151,8 @@ describe.for(STORES)("with %s", (kind) => {
     for (const path of ["versions/1", "releases/live"])
       expect((await api("DELETE", `${tools}/mine/${path}`, undefined, headers)).status).toBe(403);
     const other = await api<{ key: string }>("POST", "/v1/tenants/beta/keys", {
-      ...{ name: "other", scopes: ["tools:deploy", "releases:write"] },
+      name: "other",
+      scopes: ["tools:deploy", "releases:write"],
     });
     for (const path of ["versions/1", "releases/live"]) {
       const { status } = await api("DELETE", `${tools}/mine/${path}`, undefined, {

@@ -62,9 +62,15 @@ describe.skipIf(!hasNatsServer)("the work queue", () => {
     const dataDir = mkdtempSync(join(tmpdir(), "glovebox-work-server-"));
     folders.push(dataDir);
     return {
-      ...{ ...of.options, dataDir, port: 0, masterKey: "00".repeat(32), maxWorkers: 2 },
+      ...of.options,
+      dataDir,
+      port: 0,
+      masterKey: "00".repeat(32),
+      maxWorkers: 2,
       logLevel: "silent",
-      ...{ natsUrl: nats.url, executorSilenceMs: 30_000, limits: { timeoutMs: 300_000 } },
+      natsUrl: nats.url,
+      executorSilenceMs: 30_000,
+      limits: { timeoutMs: 300_000 },
     };
   };
   const queueIdOf = async (of: TestStore): Promise<string> => {
@@ -303,7 +309,8 @@ describe.skipIf(!hasNatsServer)("the work queue", () => {
     const main = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
     const flags = ["--port", "0", "--log-level", "silent", "--nats", nats.url];
     await using killed = new NodeProcess([main, "serve", ...flags, "--database", other.options.database as string], {
-      ...{ cwd: home, env: cliEnvironment(home) },
+      cwd: home,
+      env: cliEnvironment(home),
     });
     const [, key = ""] = await killed.says("stdout", /Admin key, shown only now: (\S+)/);
     const [, url = ""] = await killed.says("stdout", /Listening at (\S+)/);
@@ -332,7 +339,9 @@ describe.skipIf(!hasNatsServer)("the work queue", () => {
     await expect.poll(async () => (await read(once, "acme", using)).endedAt, patiently).not.toBeNull();
     expect(await read(repeatable, "acme", using)).toMatchObject({ state: "succeeded", output: 7, attempts: 2 });
     expect(await read(once, "acme", using)).toMatchObject({
-      ...{ state: "failed", effects: "possible", attempts: 1 },
+      state: "failed",
+      effects: "possible",
+      attempts: 1,
       error: { code: "SANDBOX_CRASHED", details: { reason: "server_ended" } },
     });
     await untilEmpty(queue);

@@ -13,8 +13,12 @@ const add = (input: unknown): number => {
 router.register("add", {}, add, { tenantId: "acme" });
 const state: unknown = JSON.parse(await readFile(stateFile, "utf8"));
 const outcome = await new AgentLoop().run({
-  ...{ model: scriptModel(says("Done.")).model, router, context: { tenantId: "acme" } },
-  ...{ state, approvals: { c1: approved === "yes" }, idempotencyStore: createFileIdempotencyStore(claims) },
+  model: scriptModel(says("Done.")).model,
+  router,
+  context: { tenantId: "acme" },
+  state,
+  approvals: { c1: approved === "yes" },
+  idempotencyStore: createFileIdempotencyStore(claims),
   signingKey: "a secret of thirty-two characters",
 });
 console.log(JSON.stringify(outcome));

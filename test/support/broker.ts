@@ -17,7 +17,10 @@ export interface OpenBroker {
 export function openBroker(...capabilities: readonly Capability[]): OpenBroker {
   const reported: unknown[] = [];
   const scope = new CallScope({
-    ...{ callId: "c", tenantId: "t", toolName: "probe", requested: {} },
+    callId: "c",
+    tenantId: "t",
+    toolName: "probe",
+    requested: {},
     log: () => {},
     redactor: new Redactor(),
   });

@@ -37,8 +37,10 @@ export async function runInProcess(args: readonly string[], surroundings: CliSur
       },
     });
   const proc = Object.assign(new EventEmitter(), {
-    ...{ env, stdin: Readable.from([Buffer.from(stdin)]) },
-    ...{ stdout: surroundings.stdout ?? collect("stdout"), stderr: surroundings.stderr ?? collect("stderr") },
+    env,
+    stdin: Readable.from([Buffer.from(stdin)]),
+    stdout: surroundings.stdout ?? collect("stdout"),
+    stderr: surroundings.stderr ?? collect("stderr"),
     exitCode: undefined as number | undefined,
     // Only a command that does not end by itself is ended so: its test times out.
     exit: (): void => {},

@@ -69,8 +69,16 @@ const WITH_PEERS = {
 /** As strict as a consumer can be, and without the browser's types. Node's are there because the package depends on them. */
 const TSCONFIG = {
   compilerOptions: {
-    ...{ strict: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true, verbatimModuleSyntax: true },
-    ...{ skipLibCheck: false, noEmit: true, module: "nodenext", target: "es2022", lib: ["es2022"], types: [] },
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    verbatimModuleSyntax: true,
+    skipLibCheck: false,
+    noEmit: true,
+    module: "nodenext",
+    target: "es2022",
+    lib: ["es2022"],
+    types: [],
   },
   include: ["*.ts"],
 };

@@ -149,11 +149,17 @@ export async function openDeployment(options: DeploymentOptions): Promise<Deploy
     return await fetch(`${url}${path}`, init);
   };
   return {
-    ...{ folder, servers, executors, nats, adminKey },
+    folder,
+    servers,
+    executors,
+    nats,
+    adminKey,
     client: (onResponse) =>
       createClient({
         // Any server: each request goes to the next one.
-        ...{ url: "http://127.0.0.1", key: adminKey, retries: 0 },
+        url: "http://127.0.0.1",
+        key: adminKey,
+        retries: 0,
         fetch: async (input, init) => {
           const { pathname, search } = new URL(String(input));
           const response = await send(`${pathname}${search}`, init);

@@ -62,7 +62,10 @@ export async function openFleet({
     });
   };
   return {
-    ...{ nats, host, credentialsOf, until },
+    nats,
+    host,
+    credentialsOf,
+    until,
     start: async (id, flags = [], url = nats.url) => {
       const home = mkdtempSync(join(folder, "home-"));
       const args = [

@@ -78,8 +78,14 @@ export class HostileExecutor {
 
   #announce(): void {
     const announcement: Announcement = {
-      ...{ type: "alive", protocol: FLEET_PROTOCOL_VERSION, key: this.key, version: "0" },
-      ...{ since: 0, slots: 10, busy: 0, isDraining: false },
+      type: "alive",
+      protocol: FLEET_PROTOCOL_VERSION,
+      key: this.key,
+      version: "0",
+      since: 0,
+      slots: 10,
+      busy: 0,
+      isDraining: false,
       ...this.claims,
     };
     const parts = this.languages === undefined ? [] : [this.languages];

@@ -33,7 +33,9 @@ export async function startToolServer(port = 0): Promise<ToolHttpServer> {
   const server = serve({ fetch, port, hostname: "127.0.0.1" }, resolve);
   const url = urlOf(await promise);
   return {
-    ...{ url, events, headers },
+    url,
+    events,
+    headers,
     changed: () => handler.notify.toolsChanged(),
     [Symbol.asyncDispose]: async () => {
       await handler.close();

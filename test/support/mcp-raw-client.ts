@@ -27,8 +27,12 @@ export function modernRequest(method: string, params: object = {}, headers: Head
   return {
     body: message(method, { ...params, _meta: MODERN }),
     headers: {
-      ...{ "content-type": "application/json", accept: ACCEPT, "mcp-protocol-version": "2026-07-28" },
-      ...{ "mcp-method": method, ...named, ...headers },
+      "content-type": "application/json",
+      accept: ACCEPT,
+      "mcp-protocol-version": "2026-07-28",
+      "mcp-method": method,
+      ...named,
+      ...headers,
     },
   };
 }

@@ -46,7 +46,8 @@ export function openNetworkNamespace(index: number): NetworkNamespace {
     throw thrown;
   }
   return {
-    ...{ hostAddress, wrapper: ["ip", "netns", "exec", name] },
+    hostAddress,
+    wrapper: ["ip", "netns", "exec", name],
     cut: () => ip("link", "set", outer, "down"),
     restore: () => ip("link", "set", outer, "up"),
     // The link ends with its namespace.

@@ -123,8 +123,14 @@ export async function mergeChunks(
     });
     const merged = await buildFiles({
       stdin: { contents: exports.join("\n"), resolveDir: folder, sourcefile: name },
-      ...{ outfile: join(folder, name), write: false, bundle: true, format: "esm", target: "node24" },
-      ...{ platform: "node", legalComments: "none", logLevel: "warning" },
+      outfile: join(folder, name),
+      write: false,
+      bundle: true,
+      format: "esm",
+      target: "node24",
+      platform: "node",
+      legalComments: "none",
+      logLevel: "warning",
       plugins: [
         {
           name: "chunks",

@@ -158,7 +158,9 @@ export function toScript(source: string, file: string): Script {
     const lineText = source.split("\n")[line - 1]?.slice(0, 200);
     const isModule = /'import' and 'export'|'import\.meta'/.test(message);
     throw new BuildIssueError({
-      ...{ file, line, column },
+      file,
+      line,
+      column,
       message: isModule ? "A script has no import, export or import.meta" : message,
       ...(isModule ? { hint: MODULE_HINT } : {}),
       ...(lineText === undefined ? {} : { lineText }),

@@ -85,7 +85,9 @@ export async function dbCommand(given: Arguments, io: Io): Promise<number> {
     throw new UsageError(`There is no database in ${config.dataDir}. Name its folder with --data-dir`);
   const { openDatabase } = await import("../../server/database/open-database.ts");
   await using database = await openDatabase({
-    ...{ url: config.database, dataDir: config.dataDir, onError() {} },
+    url: config.database,
+    dataDir: config.dataDir,
+    onError() {},
     // What only reads a database must not change it.
     migrates: name === "migrate" || name === "restore",
   });

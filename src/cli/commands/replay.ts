@@ -47,8 +47,14 @@ function addVersion(glovebox: Glovebox, { recording, version, code }: Fetched): 
   const { toolName, tenantId } = recording;
   const { definition, language, grant, isolateLifetime } = version;
   const released = {
-    ...{ version: String(version.version), weight: 1, definition, language, grant, load: () => code },
-    ...{ sha256: hashOf(code), ...(isolateLifetime === null ? {} : { isolateLifetime }) },
+    version: String(version.version),
+    weight: 1,
+    definition,
+    language,
+    grant,
+    load: () => code,
+    sha256: hashOf(code),
+    ...(isolateLifetime === null ? {} : { isolateLifetime }),
   };
   // The server's definition is data from outside: setRelease parses it.
   glovebox.setRelease(toolName, [released as unknown as ReleaseVersion], { tenantId });
@@ -106,7 +112,10 @@ export async function replayCommand(given: Arguments, io: Io): Promise<number> {
         : { timeoutMs: LIMITS.timeoutMs.max, cpuMs: LIMITS.cpuMs.max };
     const options: GloveboxOptions = {
       ...({ tenancy: "multi", kv: "memory" } as const),
-      ...{ limits, workers: { warmProcesses: 0, warmPythonProcesses: 0 }, shutdown: false, onWarning: () => {} },
+      limits,
+      workers: { warmProcesses: 0, warmPythonProcesses: 0 },
+      shutdown: false,
+      onWarning: () => {},
     };
     await using glovebox = await openGlovebox(io, () =>
       hub === undefined ? createGlovebox(options) : createInspectedGlovebox(options, hub),
@@ -118,7 +127,10 @@ export async function replayCommand(given: Arguments, io: Io): Promise<number> {
       hub?.log(entry);
     };
     const replayed = await glovebox.replay(recording, {
-      ...{ tenantId: recording.tenantId, toolVersion: String(fetched.version.version), signal: io.stop, onLog },
+      tenantId: recording.tenantId,
+      toolVersion: String(fetched.version.version),
+      signal: io.stop,
+      onLog,
       ...edited,
     });
     if (isJsonWanted(given)) io.stdout.print(`${JSON.stringify(replayed, null, 2)}\n`);

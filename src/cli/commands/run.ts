@@ -105,7 +105,9 @@ async function call(
   const toolCall = { id: CALL_ID, toolName: name, arguments: args };
   const isTraced = request.traceFile !== undefined;
   const context = {
-    ...{ ...tenant.scope, signal: io.stop, logSourceLocations: request.logSourceLocations || isTraced },
+    ...tenant.scope,
+    signal: io.stop,
+    logSourceLocations: request.logSourceLocations || isTraced,
     ...(isTraced ? { timeline: true } : {}),
   };
   const startedAt = Date.now();

@@ -197,8 +197,12 @@ export const COMMAND_SPECS = {
   rollback: { options: { ...REMOTE_OPTIONS, alias: ALIAS }, positionals: TOOL_NAME },
   call: {
     options: {
-      ...{ ...REMOTE_OPTIONS, input: anyText("JSON"), alias: ALIAS, version: VERSION },
-      ...{ async: "switch", approve: "switch" },
+      ...REMOTE_OPTIONS,
+      input: anyText("JSON"),
+      alias: ALIAS,
+      version: VERSION,
+      async: "switch",
+      approve: "switch",
     },
     positionals: TOOL_NAME,
   },

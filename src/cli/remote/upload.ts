@@ -96,12 +96,21 @@ export async function prepareUpload(path: string): Promise<ToolUpload> {
   const entry = entryOf(path);
   try {
     const { outputFiles } = await build({
-      ...{ entryPoints: [entry], bundle: true, write: false, format: "esm", platform: "neutral", logLevel: "silent" },
-      ...{ target: "es2024", mainFields: ["module", "main"], conditions: ["import", "module", "default"] },
+      entryPoints: [entry],
+      bundle: true,
+      write: false,
+      format: "esm",
+      platform: "neutral",
+      logLevel: "silent",
+      target: "es2024",
+      mainFields: ["module", "main"],
+      conditions: ["import", "module", "default"],
       external: ["glovebox/tool"],
       plugins: [builtinsAsImports],
       // The map's paths are relative to the folder of the output, which is not written.
-      ...{ absWorkingDir: dirname(entry), outfile: join(dirname(entry), "tool.out.js"), sourcemap: "external" },
+      absWorkingDir: dirname(entry),
+      outfile: join(dirname(entry), "tool.out.js"),
+      sourcemap: "external",
     });
     const textOf = (end: string): string => outputFiles.find((file) => file.path.endsWith(end))?.text ?? "";
     const sourceMap = toUploadedMap(textOf(".js.map"));

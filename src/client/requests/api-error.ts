@@ -65,7 +65,11 @@ export function networkError(message: string, cause: unknown, details?: unknown)
 export function timeoutError(method: string, url: URL, timeoutMs: number): ApiError {
   const message = `The server at ${url.origin} did not complete its response to ${method} ${url.pathname} within ${timeoutMs} ms (timeoutMs)`;
   return new ApiError(message, {
-    ...{ status: 0, code: "TIMEOUT", details: undefined, requestId: undefined, cause: undefined },
+    status: 0,
+    code: "TIMEOUT",
+    details: undefined,
+    requestId: undefined,
+    cause: undefined,
   });
 }
 

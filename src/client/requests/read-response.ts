@@ -162,7 +162,10 @@ export function toApiError(
   if (typeof code !== "string" || typeof message !== "string")
     return invalidResponse(received, `expected an error with a code and a message. ${URL_HINT}`);
   return new ApiError(message, {
-    ...{ status, code, details, cause: undefined },
+    status,
+    code,
+    details,
+    cause: undefined,
     requestId: headers.get("x-request-id") ?? undefined,
   });
 }

@@ -234,7 +234,7 @@ export class ApiTransport {
       try {
         const response = await this.#fetchOnce(method, url, bodyText, { ...options, signal: attemptSignal });
         if (isLast || !RETRIED.has(response.status))
-          return await read({ ...{ response, method, url, signal: attemptSignal }, maxBytes: this.#maxBytes });
+          return await read({ response, method, url, signal: attemptSignal, maxBytes: this.#maxBytes });
         retryAfter = response.headers.get("retry-after");
         response.body?.cancel().catch(() => {});
       } catch (thrown) {

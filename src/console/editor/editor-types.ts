@@ -42,7 +42,9 @@ function toCompletion(
 ): Completion {
   const { label, type, sortText, insert } = found;
   return {
-    ...{ label, type, sortText },
+    label,
+    type,
+    sortText,
     info: async () => {
       const description = await describe(label);
       return description === undefined ? null : render(description);

@@ -233,10 +233,18 @@ export class ToolService {
   #createHost(): TypeScript.LanguageServiceHost {
     const ts = this.#ts;
     const options: TypeScript.CompilerOptions = {
-      ...{ target: ts.ScriptTarget.ESNext, module: ts.ModuleKind.ESNext, lib: ["lib.esnext.d.ts"], types: [] },
-      ...{ moduleResolution: ts.ModuleResolutionKind.Bundler, moduleDetection: ts.ModuleDetectionKind.Force },
+      target: ts.ScriptTarget.ESNext,
+      module: ts.ModuleKind.ESNext,
+      lib: ["lib.esnext.d.ts"],
+      types: [],
+      moduleResolution: ts.ModuleResolutionKind.Bundler,
+      moduleDetection: ts.ModuleDetectionKind.Force,
       // Tools are often plain JavaScript, whose helpers have no types.
-      ...{ strict: true, noImplicitAny: false, noEmit: true, skipLibCheck: true, allowJs: true },
+      strict: true,
+      noImplicitAny: false,
+      noEmit: true,
+      skipLibCheck: true,
+      allowJs: true,
     };
     return {
       getCompilationSettings: () => options,

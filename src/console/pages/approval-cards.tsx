@@ -49,7 +49,7 @@ export function CallCard({ tenantId, approval, onDecided }: CardProps<CallApprov
       <h2 id={headingId}>
         Call <a href={urlOf(["t", tenantId, "tools", tool])}>{tool}</a> <small class="faint">v{version}</small>
       </h2>
-      <Effects {...{ tenantId, tool, version }} />
+      <Effects tenantId={tenantId} tool={tool} version={version} />
       <Arguments tenantId={tenantId} approval={approval} />
       <CallFacts tenantId={tenantId} approval={approval} />
       {can("calls:approve") ? (

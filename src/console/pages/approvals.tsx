@@ -73,10 +73,10 @@ function Waiting({ tenantId }: TenantProps): JSX.Element {
     <div class="stack">
       {error === undefined ? null : <ErrorBox error={error} onRetry={reload} />}
       {decided.map((approval) => (
-        <Outcome key={approval.id} {...{ tenantId, approval }} />
+        <Outcome key={approval.id} tenantId={tenantId} approval={approval} />
       ))}
       {answered.map((one) => (
-        <WaitOutcome key={`${one.id} ${one.wait.id}`} {...{ tenantId, ...one }} />
+        <WaitOutcome key={`${one.id} ${one.wait.id}`} tenantId={tenantId} {...one} />
       ))}
       {calls.length + versions.length + waits.length === 0 ? (
         <Empty title="Nothing waits for approval" command={`npx glovebox approvals --tenant ${tenantId}`}>
@@ -86,12 +86,15 @@ function Waiting({ tenantId }: TenantProps): JSX.Element {
         </Empty>
       ) : null}
       {calls.map((approval) => (
-        <CallCard key={approval.id} {...{ tenantId, approval, onDecided }} />
+        <CallCard key={approval.id} tenantId={tenantId} approval={approval} onDecided={onDecided} />
       ))}
       {waits.map(({ run, wait }) => (
         <WaitCard
           key={`${run.id} ${wait.id}`}
-          {...{ tenantId, id: run.id, run, wait }}
+          tenantId={tenantId}
+          id={run.id}
+          run={run}
+          wait={wait}
           onAnswered={({ state }, outcome) => {
             setAnswered((before) => [{ id: run.id, wait, outcome, state }, ...before]);
             reload();
@@ -99,7 +102,12 @@ function Waiting({ tenantId }: TenantProps): JSX.Element {
         />
       ))}
       {versions.map((approval) => (
-        <VersionCard key={`${approval.tool} ${approval.version}`} {...{ tenantId, approval, onDecided: reload }} />
+        <VersionCard
+          key={`${approval.tool} ${approval.version}`}
+          tenantId={tenantId}
+          approval={approval}
+          onDecided={reload}
+        />
       ))}
       {Math.max(value.calls.length, value.runs.length, versions.length) < MAX_SHOWN ? null : (
         <p class="faint">

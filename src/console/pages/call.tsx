@@ -80,7 +80,10 @@ export function Call({ tenantId, id }: CallProps): JSX.Element {
       <section class="tab-panel">
         {tab === "timeline" ? (
           <TimelinePanel
-            {...{ tenantId, id, call, isOver }}
+            tenantId={tenantId}
+            id={id}
+            call={call}
+            isOver={isOver}
             logs={
               <section aria-label="Logs">
                 <h2 class="logs-heading">Logs</h2>
@@ -90,7 +93,7 @@ export function Call({ tenantId, id }: CallProps): JSX.Element {
           />
         ) : null}
         {tab === "logs" ? <LogView lines={lines} startedAt={startedAt} isLive={!isOver} /> : null}
-        {tab === "nested" ? <CallTree {...{ tenantId, id, isOver }} /> : null}
+        {tab === "nested" ? <CallTree tenantId={tenantId} id={id} isOver={isOver} /> : null}
         {tab === "input" && call !== undefined ? <Contents call={call} /> : null}
         {tab === "again" && call !== undefined ? <RunAgain tenantId={tenantId} call={call} /> : null}
         {tab === "replay" && call !== undefined ? <Replay tenantId={tenantId} call={call} /> : null}

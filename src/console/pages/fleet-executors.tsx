@@ -64,7 +64,7 @@ export function Executors({ fleet: { executors, at }, spread, reload }: Executor
   return (
     <>
       <h2>Executors</h2>
-      <Filters pools={[...new Set(executors.map((one) => one.pool))]} {...{ pool, state, find }} />
+      <Filters pools={[...new Set(executors.map((one) => one.pool))]} pool={pool} state={state} find={find} />
       <p class="faint" role="status">
         {ended.length === 0 ? null : `Drained and ended: ${ended.map(({ id }) => id).join(", ")}. `}
         {can("fleet:write") ? null : "Draining needs a key with the scope fleet:write. "}
@@ -92,7 +92,7 @@ export function Executors({ fleet: { executors, at }, spread, reload }: Executor
               </span>
             ),
           },
-          { name: "Version", cell: ({ version }) => <Version {...{ version, spread }} /> },
+          { name: "Version", cell: ({ version }) => <Version version={version} spread={spread} /> },
           { name: "Languages", cell: ({ languages }) => languages.join(", ") },
           {
             name: "Load",

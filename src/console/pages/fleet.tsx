@@ -44,13 +44,13 @@ function Parts({ fleet, reload }: PartsProps): JSX.Element {
   const spread = spreadOf([...connected, ...liveReplicas].map(({ version }) => version));
   return (
     <>
-      {executors.length > 0 ? <Figures {...{ fleet, spread }} /> : null}
+      {executors.length > 0 ? <Figures fleet={fleet} spread={spread} /> : null}
       <UpgradeNote spread={spread} />
       {executors.length === 0 && pools.length === 0 ? <FleetHelp usesExecutors={usesExecutors} /> : null}
       {pools.length > 0 ? <Pools pools={pools} hasPeers={replicas.length > 1} /> : null}
-      {executors.length > 0 ? <Executors {...{ fleet, spread, reload }} /> : null}
+      {executors.length > 0 ? <Executors fleet={fleet} spread={spread} reload={reload} /> : null}
       {executors.length === 0 && pools.length > 0 ? <FleetHelp usesExecutors={usesExecutors} /> : null}
-      <Replicas {...{ fleet, spread }} />
+      <Replicas fleet={fleet} spread={spread} />
     </>
   );
 }
@@ -105,7 +105,7 @@ function Pools({ pools, hasPeers }: PoolsProps): JSX.Element {
               executors === 0 ? (
                 <span class="bad-text">no executor accepts calls</span>
               ) : (
-                <LoadBar {...{ busy, slots }} />
+                <LoadBar busy={busy} slots={slots} />
               ),
           },
           { name: "Executors", isNumber: true, cell: ({ executors }) => formatNumber(executors) },
@@ -148,7 +148,7 @@ function Replicas({ fleet: { replicas, replicaId, at }, spread }: FleetProps): J
             ),
           },
           { name: "State", cell: ({ state }) => <Badge tone={STATE_TONES[state]}>{state}</Badge> },
-          { name: "Version", cell: ({ version }) => <Version {...{ version, spread }} /> },
+          { name: "Version", cell: ({ version }) => <Version version={version} spread={spread} /> },
           { name: "Started", cell: ({ startedAt }) => <Time at={startedAt} isAge now={at} /> },
           { name: "Last seen", cell: ({ seenAt }) => <Time at={seenAt} isAge now={at} /> },
         ]}

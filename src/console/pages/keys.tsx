@@ -115,8 +115,11 @@ type KeyLimits = Pick<ApiKey, "rateLimit" | "limits" | "quotas">;
 
 const typed = (value: number | undefined): string => (value === undefined ? "" : String(value));
 const toTyped = ({ rateLimit, limits, quotas }: KeyLimits): TypedLimits => ({
-  ...{ calls: typed(rateLimit?.calls), per: rateLimit?.per ?? "second", burst: typed(rateLimit?.burst) },
-  ...{ monthly: typed(quotas?.calls?.month), concurrent: typed(limits?.maxConcurrentCalls) },
+  calls: typed(rateLimit?.calls),
+  per: rateLimit?.per ?? "second",
+  burst: typed(rateLimit?.burst),
+  monthly: typed(quotas?.calls?.month),
+  concurrent: typed(limits?.maxConcurrentCalls),
 });
 
 /** Returns the limits for a request. Those that the form does not have stay. */

@@ -113,9 +113,9 @@ export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data:
         {shown === undefined ? (
           <p class="faint">The report appears here: which calls are identical, and how the others differ.</p>
         ) : shown.report.replayed === 0 ? (
-          <Nothing {...{ tenantId, name, report: shown.report }} />
+          <Nothing tenantId={tenantId} name={name} report={shown.report} />
         ) : (
-          <Report {...{ tenantId, ...shown }} />
+          <Report tenantId={tenantId} {...shown} />
         )}
       </section>
     </div>
@@ -124,7 +124,7 @@ export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data:
 
 function Nothing({ tenantId, name, report }: ToolProps & { readonly report: RehearsalData }): JSX.Element {
   return report.skipped === 0 ? (
-    <RecordingHelp {...{ tenantId, tool: name }} title="No recorded calls in this period" />
+    <RecordingHelp tenantId={tenantId} tool={name} title="No recorded calls in this period" />
   ) : (
     <Empty title="No recording was replayed">
       <Skipped {...report} />
@@ -186,7 +186,7 @@ function Report({ tenantId, report, version }: ReportProps): JSX.Element {
         </p>
       )}
       {groups.map((group) => (
-        <Group key={`${group.verdict} ${group.summary}`} {...{ tenantId, group, version }} />
+        <Group key={`${group.verdict} ${group.summary}`} tenantId={tenantId} group={group} version={version} />
       ))}
       <Resources resources={resources} />
     </div>

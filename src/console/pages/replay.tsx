@@ -25,8 +25,9 @@ interface ReplayProps {
 export function Replay({ tenantId, call }: ReplayProps): JSX.Element {
   if (!can("calls:replay")) return <p class="faint">Your key does not have the scope calls:replay.</p>;
   if (call.endedAt === null) return <p class="faint">A call can be replayed when it has ended.</p>;
-  if (!call.isRecorded) return <RecordingHelp {...{ tenantId, tool: call.tool }} title="This call was not recorded" />;
-  return <ReplayForm {...{ tenantId, call }} />;
+  if (!call.isRecorded)
+    return <RecordingHelp tenantId={tenantId} tool={call.tool} title="This call was not recorded" />;
+  return <ReplayForm tenantId={tenantId} call={call} />;
 }
 
 function ReplayForm({ tenantId, call }: ReplayProps): JSX.Element {

@@ -80,7 +80,7 @@ export function Run({ tenantId, id }: RunProps): JSX.Element {
       {error === undefined ? null : <ErrorBox error={error} onRetry={reload} />}
       <RunFacts run={value} tenantId={tenantId} />
       {value.error === null ? null : <ErrorView error={value.error as StoredError} files={undefined} />}
-      {isOver(value) ? null : <Waits {...{ tenantId, run: value }} onAnswered={reload} />}
+      {isOver(value) ? null : <Waits tenantId={tenantId} run={value} onAnswered={reload} />}
       <Tabs label="Parts of the run" tabs={TABS} selected={tab} onSelect={(next) => setQuery({ tab: next })} />
       <section class="tab-panel">
         {tab === "journal" ? <Journal tenantId={tenantId} run={value} /> : <Contents run={value} />}
@@ -124,12 +124,12 @@ function Waits({ tenantId, run, onAnswered }: WaitsProps): JSX.Element {
         </p>
       ) : null}
       {run.waits.map((wait) => (
-        <WaitCard key={wait.id} {...{ tenantId, id: run.id, wait, onAnswered }} />
+        <WaitCard key={wait.id} tenantId={tenantId} id={run.id} wait={wait} onAnswered={onAnswered} />
       ))}
       {needsEvent && can("calls:run") ? (
         <details class="card">
           <summary>Send an event before the run waits for it</summary>
-          <EventForm {...{ tenantId, id: run.id, onAnswered }} />
+          <EventForm tenantId={tenantId} id={run.id} onAnswered={onAnswered} />
         </details>
       ) : null}
     </section>

@@ -109,7 +109,7 @@ export function Versions({
       {versions.length < MAX_ITEMS ? null : (
         <p class="faint">The newest {MAX_ITEMS} versions are shown. The API lists all of them.</p>
       )}
-      {pair === undefined ? null : <Comparison {...{ tenantId, name, pair, versions }} />}
+      {pair === undefined ? null : <Comparison tenantId={tenantId} name={name} pair={pair} versions={versions} />}
     </div>
   );
 }

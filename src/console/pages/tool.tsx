@@ -173,7 +173,11 @@ function EditTool(props: EditToolProps): JSX.Element {
   }
   return (
     <Draft
-      {...{ tenantId, name, source, granted, note }}
+      tenantId={tenantId}
+      name={name}
+      source={source}
+      granted={granted}
+      note={note}
       onDeployed={(done) => {
         setNote(done);
         onDeployed();

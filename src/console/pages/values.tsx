@@ -96,7 +96,8 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
             <DialogButton label="Set a value" title={`Set a value of ${tool}`}>
               {(close) => (
                 <ValueForm
-                  {...{ tenantId, tool }}
+                  tenantId={tenantId}
+                  tool={tool}
                   onDone={() => {
                     reload();
                     close();

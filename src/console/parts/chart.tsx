@@ -55,7 +55,8 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
     const axis = { stroke: colorOf("--faint"), grid: { stroke: colorOf("--line"), width: 1 }, ticks: { show: false } };
     const chart = new Plot(
       {
-        ...{ width: Math.max(200, box.clientWidth), height },
+        width: Math.max(200, box.clientWidth),
+        height,
         legend: { show: false },
         padding: [6, 24, 0, 0],
         cursor: { y: false },
@@ -67,14 +68,12 @@ export function Chart({ label, times, series, format, height = HEIGHT }: ChartPr
         series: [
           {},
           ...series.map(({ label: name, color, isFilled = false }) => ({
-            ...{
-              label: name,
-              stroke: colorOf(color),
-              width: 1.5,
-              // Only a value without neighbours, through which no line goes.
-              points: { show: true, size: 5, width: 0, fill: colorOf(color), filter: isolatedIndexes },
-              spanGaps: false,
-            },
+            label: name,
+            stroke: colorOf(color),
+            width: 1.5,
+            // Only a value without neighbours, through which no line goes.
+            points: { show: true, size: 5, width: 0, fill: colorOf(color), filter: isolatedIndexes },
+            spanGaps: false,
             ...(isFilled ? { fill: () => `color-mix(in srgb, ${colorOf(color)()} 20%, transparent)` } : {}),
           })),
         ],

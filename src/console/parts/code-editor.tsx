@@ -33,7 +33,10 @@ export function CodeEditor({ label, value, onChange, language, facts }: CodeEdit
       if (isOver || element === null) return;
       const known = latestFacts.current;
       editor.current = openEditor(element, {
-        ...{ label, language, text: initial.current, isEditable: change.current !== undefined },
+        label,
+        language,
+        text: initial.current,
+        isEditable: change.current !== undefined,
         onChange: (text) => change.current?.(text),
         types: isTyped && known !== undefined ? { facts: known, onState: setState, onChecked: setProblems } : undefined,
       });

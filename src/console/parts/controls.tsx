@@ -164,18 +164,28 @@ export function CopyButton({ text, label }: { readonly text: string; readonly la
 }
 
 const TONES: { readonly [state: string]: string } = {
-  ...{
-    succeeded: "good",
-    approved: "good",
-    ready: "good",
-    active: "good",
-    delivered: "good",
-    ok: "good",
-    live: "good",
-  },
-  ...{ failed: "bad", denied: "bad", disabled: "bad", deleting: "bad", revoked: "bad" },
-  ...{ running: "info", queued: "info", sending: "info", waiting: "info", starting: "info" },
-  ...{ cancelled: "muted", suspended: "warn", paused: "warn", waiting_for_approval: "warn", expired: "warn" },
+  succeeded: "good",
+  approved: "good",
+  ready: "good",
+  active: "good",
+  delivered: "good",
+  ok: "good",
+  live: "good",
+  failed: "bad",
+  denied: "bad",
+  disabled: "bad",
+  deleting: "bad",
+  revoked: "bad",
+  running: "info",
+  queued: "info",
+  sending: "info",
+  waiting: "info",
+  starting: "info",
+  cancelled: "muted",
+  suspended: "warn",
+  paused: "warn",
+  waiting_for_approval: "warn",
+  expired: "warn",
 };
 
 export function Badge({ children, tone }: { readonly children: string; readonly tone?: string }): JSX.Element {

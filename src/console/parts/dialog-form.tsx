@@ -47,7 +47,9 @@ export function ConfirmButton({ label, title, action, typed, onConfirm, children
       </Button>
       {isOpen ? (
         <Confirm
-          {...{ title, action, onConfirm }}
+          title={title}
+          action={action}
+          onConfirm={onConfirm}
           {...(typed === undefined ? {} : { typed })}
           onClose={() => setOpen(false)}
         >

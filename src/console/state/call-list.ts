@@ -59,7 +59,13 @@ export interface ListState {
 }
 
 export const emptyState = (key: string): ListState => ({
-  ...{ key, rows: [], next: null, newestEnd: "", isPaused: false, error: undefined, isLive: false },
+  key,
+  rows: [],
+  next: null,
+  newestEnd: "",
+  isPaused: false,
+  error: undefined,
+  isLive: false,
 });
 
 /** Returns an id that the list is known to reach; undefined before the first page. */
@@ -191,7 +197,10 @@ export function useCallList(
   }, []);
 
   return {
-    ...{ rows: current.rows, error: current.error, isLive: current.isLive, isPaused: current.isPaused },
+    rows: current.rows,
+    error: current.error,
+    isLive: current.isLive,
+    isPaused: current.isPaused,
     searchedTo: current.next,
     loadMore,
     searchOn,

@@ -21,7 +21,10 @@ export type CallReport = Unnumbered<ExecutorCallMessage>;
 /** The last report about a call that cannot be reported any longer: it may have begun. */
 export const BROKEN_REPORT: CallReport = {
   type: "lost",
-  ...{ begun: true, outOfMemory: false, isNotStarted: false, peakBytes: 0 },
+  begun: true,
+  outOfMemory: false,
+  isNotStarted: false,
+  peakBytes: 0,
 };
 
 export interface HostedCallOptions {

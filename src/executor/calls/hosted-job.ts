@@ -85,14 +85,27 @@ export function toJob(
   const owner = python === undefined ? message.owner : `${message.owner} ${python.packages}${keeper}`;
   const input = source === undefined ? parts.input : Buffer.concat([source, parts.input]);
   return {
-    ...{ owner, listener, memoryMiB, bundle, input, inputBytes: parts.inputBytes },
+    owner,
+    listener,
+    memoryMiB,
+    bundle,
+    input,
+    inputBytes: parts.inputBytes,
     ...(python === undefined ? {} : { kind: "python", interpreter: python.interpreter }),
     claim: {
-      ...{ account: tenantId, weight, toolKey, accountLimits: NO_LIMITS, toolLimits: NO_LIMITS },
+      account: tenantId,
+      weight,
+      toolKey,
+      accountLimits: NO_LIMITS,
+      toolLimits: NO_LIMITS,
       ...(isNested ? { parentSlot: { isTaken: false } } : {}),
     },
     order: {
-      ...{ type: "call", tool: parts.profile, callId, tenantId, stream: message.stream },
+      type: "call",
+      tool: parts.profile,
+      callId,
+      tenantId,
+      stream: message.stream,
       deterministic: deterministic && { ...deterministic, turns: parts.turns },
       ...(placement === undefined || message.session === undefined
         ? {}

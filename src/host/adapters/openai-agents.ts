@@ -68,7 +68,10 @@ export function toAgentsTools(host: HostedTools, options?: ToolSelection): Agent
   const { router, definitions, contextOf } = selectTools(host, options);
   const openai = toOpenAITools(definitions, { api: "responses" });
   return (openai.tools as readonly ResponsesFunctionTool[]).map(({ name, description, parameters, strict }) => ({
-    ...{ type: "function", name, description, strict },
+    type: "function",
+    name,
+    description,
+    strict,
     parameters: parameters as AgentsTool["parameters"],
     needsApproval: needsApproval as unknown as AgentsTool["needsApproval"],
     isEnabled: async () => true,

@@ -27,8 +27,16 @@ export type AgentContext = Omit<CallContext, OwnField>;
 const field = z.unknown().optional();
 
 const contextFields = {
-  ...{ tenantId: field, executionId: field, sessionId: field, traceparent: field, tracestate: field },
-  ...{ timeoutMs: field, client: field, arguments: field, logSourceLocations: field, timeline: field },
+  tenantId: field,
+  executionId: field,
+  sessionId: field,
+  traceparent: field,
+  tracestate: field,
+  timeoutMs: field,
+  client: field,
+  arguments: field,
+  logSourceLocations: field,
+  timeline: field,
   nestedCalls: field,
   callerQuotas: field,
   record: field,
@@ -39,8 +47,10 @@ const reserved = (why: string): z.ZodType => z.never({ error: `The agent sets th
 /** Checks the keys only; {@link readExplicitContext} checks the values, as for every call. */
 export const ContextSchema: z.ZodType<AgentContext> = strictObject({
   ...contextFields,
-  ...{ signal: reserved("pass signal next to context"), onLog: reserved("use stream() and its events") },
-  ...{ onProgress: reserved("use stream() and its events"), stepId: reserved("it counts the steps") },
+  signal: reserved("pass signal next to context"),
+  onLog: reserved("use stream() and its events"),
+  onProgress: reserved("use stream() and its events"),
+  stepId: reserved("it counts the steps"),
   deterministic: reserved("it does not repeat calls"),
   replay: reserved("it does not repeat calls"),
   run: reserved("it does not start durable runs"),
@@ -50,17 +60,15 @@ export const ContextSchema: z.ZodType<AgentContext> = strictObject({
 
 const CallContextSchema: z.ZodType<CallContext> = strictObject({
   ...contextFields,
-  ...{
-    signal: field,
-    onLog: field,
-    onProgress: field,
-    stepId: field,
-    deterministic: field,
-    replay: field,
-    run: field,
-    toolDigest: field,
-    toolVersion: field,
-  },
+  signal: field,
+  onLog: field,
+  onProgress: field,
+  stepId: field,
+  deterministic: field,
+  replay: field,
+  run: field,
+  toolDigest: field,
+  toolVersion: field,
 } satisfies Record<keyof CallContext, z.ZodType>) as unknown as z.ZodType<CallContext>;
 
 /** @throws {ToolError} PARAM_INVALID, naming the path */

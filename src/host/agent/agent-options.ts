@@ -116,7 +116,10 @@ const RunSchema = strictObject({
   ...loopFields,
   signal: SignalSchema.optional(),
   // Parsed where they are used, in this order, because the state determines which decisions are needed.
-  ...{ messages: anything, state: anything, approvals: anything, idempotencyStore: anything },
+  messages: anything,
+  state: anything,
+  approvals: anything,
+  idempotencyStore: anything,
 });
 
 /** @throws {ToolError} PARAM_INVALID, naming the path of each invalid option */
@@ -162,8 +165,10 @@ export function parseRunOptions(
   const settings: RunSettings = {
     ...merged,
     model: requireModel(merged.model),
-    ...{ callRouter, context },
-    ...{ maxSteps, maxParallelTools },
+    callRouter,
+    context,
+    maxSteps,
+    maxParallelTools,
     stopConditions: typeof stopWhen === "function" ? [stopWhen] : stopWhen,
     signal: run.signal,
   };

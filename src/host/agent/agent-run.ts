@@ -261,7 +261,10 @@ export class AgentRun {
     const { stopConditions } = this.#settings;
     if (stopConditions.length === 0) return false;
     const state: StopState = {
-      ...{ steps: this.#steps, stepCount: this.#stepCount, messages: this.#messages, usage: this.#usage },
+      steps: this.#steps,
+      stepCount: this.#stepCount,
+      messages: this.#messages,
+      usage: this.#usage,
     };
     for (const condition of stopConditions) if (await checkCondition(condition, state, this.#signal)) return true;
     return false;
@@ -271,7 +274,9 @@ export class AgentRun {
     const state = toAgentState(
       {
         tenantId: this.#settings.context.tenantId,
-        ...{ stepCount: this.#stepCount, usage: this.#usage, messages: this.#messages },
+        stepCount: this.#stepCount,
+        usage: this.#usage,
+        messages: this.#messages,
         pending: waiting,
       },
       // parseRunOptions requires a key where a run can pause.

@@ -263,7 +263,9 @@ export async function parseAgentState(
   const conversation = messages.data as unknown as readonly Message[];
   return {
     id: stateId.toLowerCase(),
-    ...{ tenantId: tenantId ?? undefined, stepCount, usage },
+    tenantId: tenantId ?? undefined,
+    stepCount,
+    usage,
     messages: conversation,
     pending: pendingOf(conversation, pending),
   };

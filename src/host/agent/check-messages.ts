@@ -20,7 +20,9 @@ const MessageSchema = z.discriminatedUnion(
     z.looseObject({ role: z.literal("user"), content: z.union([text, z.array(PartSchema)]) }),
     z.looseObject({ role: z.literal("assistant"), content: z.array(AssistantPartSchema) }),
     z.looseObject({
-      ...{ role: z.literal("tool"), callId: text, toolName: text },
+      role: z.literal("tool"),
+      callId: text,
+      toolName: text,
       result: z.looseObject({ success: z.boolean() }),
     }),
   ],

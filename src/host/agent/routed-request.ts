@@ -247,7 +247,10 @@ export class RoutedRequest {
     const started = performance.now();
     this.#emit({ type: "tool-start", callId, toolName });
     const callContext: CallContext = {
-      ...{ ...context, executionId: this.#executionId, signal: this.#signal, toolDigest },
+      ...context,
+      executionId: this.#executionId,
+      signal: this.#signal,
+      toolDigest,
       onLog: (entry) => this.#emit({ type: "tool-log", callId, entry }),
       onProgress: (progress) => this.#emit({ type: "tool-progress", callId, progress }, callId),
     };
@@ -290,8 +293,11 @@ export class RoutedRequest {
     const { answer, instructions } = this.#settings;
     if (!answer) return { status: "answered", decision, result, ...this.#baseOutcome("") };
     const call: ModelToolCall = {
-      ...{ id: result.callId, toolName: decision.tool, kind: "function" },
-      ...{ arguments: decision.inputs, argumentsText: JSON.stringify(decision.inputs) },
+      id: result.callId,
+      toolName: decision.tool,
+      kind: "function",
+      arguments: decision.inputs,
+      argumentsText: JSON.stringify(decision.inputs),
     };
     // The output of a tool that returned nothing is what it yielded.
     const shown = result.output === null && chunks.length > 0 ? { ...result, output: chunks } : result;
@@ -304,7 +310,10 @@ export class RoutedRequest {
     const { text, error } = await this.#answerText(messages, [definition]);
     const data = error?.toData("the model");
     return {
-      ...{ status: "answered", decision, result, ...this.#baseOutcome(text || this.#fallback("answer", data)) },
+      status: "answered",
+      decision,
+      result,
+      ...this.#baseOutcome(text || this.#fallback("answer", data)),
       ...(data === undefined ? {} : { error: data }),
     };
   }

@@ -47,7 +47,9 @@ async function resume(settings: RunSettings, input: AgentRunInput, signal: Abort
   const decided = parseDecisions(approvals, callIds);
   await claimState(claim, id, signal);
   return {
-    ...{ messages, stepCount, usage },
+    messages,
+    stepCount,
+    usage,
     decided: pending.map(({ call, toolDigest }) => {
       const decision = decided.get(call.id);
       return { call, toolDigest, error: decision?.approved === true ? undefined : denial(call, decision?.reason) };

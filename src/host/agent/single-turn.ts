@@ -29,7 +29,13 @@ interface SingleTurnSettings extends Omit<Offer, "context"> {
 }
 
 const FIELDS: Record<keyof ModelToolCall, true> = {
-  ...{ id: true, toolName: true, argumentsText: true, arguments: true, problem: true, kind: true, itemId: true },
+  id: true,
+  toolName: true,
+  argumentsText: true,
+  arguments: true,
+  problem: true,
+  kind: true,
+  itemId: true,
 };
 
 /** Returns a problem that the router would not find. With `args` instead of `arguments`, a tool would run on {}. */

@@ -72,7 +72,8 @@ function toDocument(
 ): ToolDocument {
   const maxLength = Math.max(MIN_TEXT_LENGTH, Math.min(MAX_TEXT_LENGTH, Math.floor(MAX_TOTAL_LENGTH / length)));
   return {
-    ...{ id, name },
+    id,
+    name,
     title: annotations?.title ?? "",
     description: description.slice(0, maxLength),
     parameters: textOfSchema(inputSchema, maxLength),

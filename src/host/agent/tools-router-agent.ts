@@ -79,6 +79,10 @@ const hasFailed = ({ status }: Pick<ToolsRouterOutcome, "status">): boolean =>
   status === "failed" || status === "cancelled";
 
 const failedToStart = (error: ToolErrorData): ToolsRouterOutcome => ({
-  ...{ status: "failed", stage: "routing", error, text: fallbackText(undefined, "routing", error) },
-  ...{ attempts: { routing: 0, tool: 0 }, usage: { inputTokens: 0, outputTokens: 0 } },
+  status: "failed",
+  stage: "routing",
+  error,
+  text: fallbackText(undefined, "routing", error),
+  attempts: { routing: 0, tool: 0 },
+  usage: { inputTokens: 0, outputTokens: 0 },
 });

@@ -119,7 +119,13 @@ export function toSettings(own: ToolsRouterOptions, given: unknown): ToolsRouter
   const { streamTools = true, answer = true, responseSchema = true } = merged;
   return {
     ...merged,
-    ...{ maxTools, routingRetries, toolRetries, backoffMs, streamTools, answer, responseSchema },
+    maxTools,
+    routingRetries,
+    toolRetries,
+    backoffMs,
+    streamTools,
+    answer,
+    responseSchema,
     model: requireModel(merged.model),
     callRouter,
     context: { ...context, arguments: handling },

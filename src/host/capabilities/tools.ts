@@ -95,7 +95,11 @@ function toNestedCall({
   const code = result.success ? "ok" : result.error.code;
   const { calls, timeline } = result;
   return {
-    ...{ callId, toolName, durationMs, cpuMs: usage.cpuMs, code },
+    callId,
+    toolName,
+    durationMs,
+    cpuMs: usage.cpuMs,
+    code,
     ...(calls === undefined ? {} : { calls }),
     ...(timeline === undefined ? {} : { timeline }),
   };
@@ -157,7 +161,10 @@ export async function callNested(
   const toolCall = { id: call.chain.begin(name), toolName: name, arguments: args };
   useOf(context)?.describe({ target: name, callId: toolCall.id });
   const start: NestedCallStart = {
-    ...{ callId: toolCall.id, toolName: name, parentCallId: call.chain.callId, arguments: args },
+    callId: toolCall.id,
+    toolName: name,
+    parentCallId: call.chain.callId,
+    arguments: args,
     startedAt: Date.now(),
     ...(isApproved === true && pin !== undefined ? { isApproved } : {}),
   };

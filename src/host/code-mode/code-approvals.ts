@@ -60,7 +60,10 @@ function toQuestion(
   callId: string,
 ): ApprovalQuestion & { readonly tenantId: string } {
   const call: ModelToolCall = {
-    ...{ id: callId, toolName: definition.name, kind: "function", arguments: args },
+    id: callId,
+    toolName: definition.name,
+    kind: "function",
+    arguments: args,
     argumentsText: JSON.stringify(args),
   };
   return { call, definition, toolDigest, tenantId, messages: [] };

@@ -114,7 +114,14 @@ export class CodeMode implements AsyncDisposable {
     const { router, pool, bundler, python, environments, store, kvPending } = this.#list;
     this.router = router;
     const executor = createRunCodeExecutor({
-      ...{ router: glovebox.router, pool, bundler, python, environments, gate: this.#gate, hosted, options },
+      router: glovebox.router,
+      pool,
+      bundler,
+      python,
+      environments,
+      gate: this.#gate,
+      hosted,
+      options,
       runs: () => this.#runs,
       values: new StoredValues({ store, bounds: storedValues, pending: kvPending }),
       checker: this.isTypeChecked ? checker : undefined,

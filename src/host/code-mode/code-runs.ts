@@ -102,7 +102,8 @@ export class CodeRuns implements AsyncDisposable {
 /** Returns what run_code and get_run answer as long as a run has not ended. */
 export function toOpenOutput({ id, state, waits }: Pick<RunRecord, "id" | "state" | "waits">): RunOutput {
   const shown = waits.map(({ id: wait, kind, name, message, until }) => ({
-    ...{ id: wait, kind },
+    id: wait,
+    kind,
     ...(name === undefined ? {} : { name }),
     ...(message === undefined ? {} : { message }),
     ...(until === undefined ? {} : { until }),

@@ -75,7 +75,9 @@ export class StoredValues {
       throw new ToolError("QUOTA_EXCEEDED", message);
     }
     const write = {
-      ...{ kind: "json" as const, data, expiresAt: Date.now() + ttlMs },
+      kind: "json" as const,
+      data,
+      expiresAt: Date.now() + ttlMs,
       quota: { keys: maxValues, bytes: maxBytes },
     };
     const key = checkName(name);

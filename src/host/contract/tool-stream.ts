@@ -153,7 +153,11 @@ function toFailedResult(result: ToolResult, error: ToolError): ToolResult {
   if (!result.success && result.error.code !== "CANCELLED") return result;
   const { callId, toolName, toolVersion, durationMs, usage, logs, calls } = result;
   const metadata = {
-    ...{ callId, toolName, durationMs, usage, logs },
+    callId,
+    toolName,
+    durationMs,
+    usage,
+    logs,
     ...(toolVersion === undefined ? {} : { toolVersion }),
     ...(calls === undefined ? {} : { calls }),
   };

@@ -139,7 +139,10 @@ export class DefinitionExtractor {
     const { owner, limits, features, coarseTime } = options;
     const { sha256, code, entry } = bundle;
     return extractDefinition(this.#options.pool, {
-      ...{ entry, stackMapper, options, modules },
+      entry,
+      stackMapper,
+      options,
+      modules,
       job: {
         ...placementOf(owner ?? `extract:${sha256}`, sha256, features, limits),
         order: { type: "extract", sha256, limits, features: [...features], coarseTime },

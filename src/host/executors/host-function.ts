@@ -130,7 +130,9 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
         ...toSafeListeners(call.context),
         ...span?.traceContext,
         ...(span === undefined ? {} : { traceContext: span.traceContext }),
-        ...{ callId, tenantId, signal },
+        callId,
+        tenantId,
+        signal,
         holdClock: () => {
           const waiter = { [Symbol.dispose]: () => call.chain.setWaiting(false, waiter) };
           call.chain.setWaiting(true, waiter);

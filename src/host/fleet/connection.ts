@@ -129,7 +129,8 @@ export async function connectFleet(options: FleetConnectionOptions): Promise<Fle
     onEvent({ type: "nats-unreachable", message: `Cannot reach ${server}: ${why}; trying again` }),
   );
   return new NatsFleetConnection(nats, {
-    ...{ executor: identity, onClosed: options.onClosed },
+    executor: identity,
+    onClosed: options.onClosed,
     onLost: () => onEvent({ type: "nats-lost", message: `The connection to ${server} was lost; trying again` }),
     onBack: () => onEvent({ type: "nats-connected", message: `The connection to ${server} is back` }),
   });

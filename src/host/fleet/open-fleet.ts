@@ -29,7 +29,10 @@ export async function openFleet(config: ExecutorsConfig, dependencies: FleetDepe
   let pool: FleetPool | undefined;
   const connection = resources.use(
     await connectFleet({
-      ...{ urls, credentials, tlsCa, role: "control-plane" },
+      urls,
+      credentials,
+      tlsCa,
+      role: "control-plane",
       onEvent: (event) => {
         dependencies.onEvent(event);
         if (event.type === "nats-lost") pool?.onDisconnected();

@@ -112,7 +112,10 @@ async function openGlovebox(
   const toolBundler = new Bundler({ ...bundler, cache });
   prepare?.(toolBundler);
   const started = await startWorkers({
-    ...{ artifacts, cache, hardening, inspector },
+    artifacts,
+    cache,
+    hardening,
+    inspector,
     isolatesPerProcess: ISOLATES_PER_WORKER,
     pool: {
       ...workers,
@@ -141,9 +144,12 @@ async function openGlovebox(
     egress,
     secrets,
     health,
-    ...{ hooks, telemetry, log },
+    hooks,
+    telemetry,
+    log,
     arguments: config.arguments,
-    ...{ rateLimit: config.rateLimit, quotas: config.quotas },
+    rateLimit: config.rateLimit,
+    quotas: config.quotas,
     tenantStates: new TenantStates(new TenantQuotas({ store: config.quotaStore ?? new MemoryQuotaStore(), onError })),
     ...(onError === undefined ? {} : { onInternalError: onError }),
   };
@@ -197,7 +203,8 @@ async function openPool(
   if (executors === undefined) return local;
   const { openFleet } = await import("../fleet/open-fleet.ts");
   return await openFleet(executors, {
-    ...{ local, maxQueued: workers.maxQueued },
+    local,
+    maxQueued: workers.maxQueued,
     onError: (error) => onError !== undefined && notifySafely(onError, error),
     onEvent: (event) => {
       if (executors.onEvent === undefined) log?.fleetChanged(event);

@@ -203,28 +203,30 @@ export class Glovebox implements AsyncDisposable {
     });
     this.#sessionRouter = dependencies.sessionRouter;
     this.#secondaryToolLists = new SecondaryToolLists(dependencies.openRouter, {
-      ...{ pool: this.#pool, bundler: this.#bundler, python: this.#python },
-      ...{ environments: this.#environments, store: this.#store, kvPending: this.#kvPending },
+      pool: this.#pool,
+      bundler: this.#bundler,
+      python: this.#python,
+      environments: this.#environments,
+      store: this.#store,
+      kvPending: this.#kvPending,
     });
     this.#sessions = new Sessions({
       router: dependencies.sessionRouter,
       tenancy: dependencies.router.tenancy,
-      ...{ pool: this.#pool, bundler: this.#bundler, python: this.#python },
+      pool: this.#pool,
+      bundler: this.#bundler,
+      python: this.#python,
       toolOf: (options) => this.#sessionTool(options),
     });
     this.#registrar = new ToolRegistrar({
-      ...{
-        config: dependencies.config,
-        router: dependencies.router,
-        builder: this.#builder,
-        environments: this.#environments,
-      },
-      ...{
-        pool: dependencies.pool,
-        python: dependencies.python,
-        log: dependencies.log,
-        openSessions: this.#sessions.openSessions,
-      },
+      config: dependencies.config,
+      router: dependencies.router,
+      builder: this.#builder,
+      environments: this.#environments,
+      pool: dependencies.pool,
+      python: dependencies.python,
+      log: dependencies.log,
+      openSessions: this.#sessions.openSessions,
       throwIfClosed: () => this.#throwIfClosed(),
     });
     this.#releases = new ToolReleases({
@@ -233,15 +235,20 @@ export class Glovebox implements AsyncDisposable {
       openSessions: this.#sessions.openSessions,
     });
     this.#lifecycle = new TenantLifecycle({
-      ...{
-        router: dependencies.router,
-        sessionRouter: dependencies.sessionRouter,
-        invoker: this.invoker,
-        sessions: this.#sessions,
-      },
-      ...{ mcp: this.mcp, pool: this.#pool, cache: dependencies.cache, bundler: this.#bundler },
-      ...{ store: this.#store, work: this.#work, kvPending: this.#kvPending, runStores: this.runStores },
-      ...{ closing: this.#closingSignal.signal, secondaryToolLists: this.#secondaryToolLists },
+      router: dependencies.router,
+      sessionRouter: dependencies.sessionRouter,
+      invoker: this.invoker,
+      sessions: this.#sessions,
+      mcp: this.mcp,
+      pool: this.#pool,
+      cache: dependencies.cache,
+      bundler: this.#bundler,
+      store: this.#store,
+      work: this.#work,
+      kvPending: this.#kvPending,
+      runStores: this.runStores,
+      closing: this.#closingSignal.signal,
+      secondaryToolLists: this.#secondaryToolLists,
       placement: dependencies.config.placement,
       ownerOf: (tenantId) => this.#environments.ownerOf(tenantId),
       isOwnGlobal: (tool) => this.#registrar.isOwnGlobal(tool),
@@ -474,7 +481,10 @@ export class Glovebox implements AsyncDisposable {
     const policy = await router.tenants.whenKnown(tenantId);
     work.check();
     yield* tenantLines({
-      ...{ tenantId, policy, work, closing: this.#closingSignal.signal },
+      tenantId,
+      policy,
+      work,
+      closing: this.#closingSignal.signal,
       tools: router.registry
         .list(tenantId)
         .filter((tool) => tool.tenantId === tenantId || this.#registrar.isOwnGlobal(tool)),
@@ -714,8 +724,13 @@ export class Glovebox implements AsyncDisposable {
     this.#onSignals?.[Symbol.dispose]();
     await closeParts(
       {
-        ...{ router: this.router, secondaryRouters: this.#secondaryToolLists.routers, sessions: this.#sessions },
-        ...{ mcp: this.mcp, bundler: this.#bundler, pool: this.#pool, store: this.#ownStore },
+        router: this.router,
+        secondaryRouters: this.#secondaryToolLists.routers,
+        sessions: this.#sessions,
+        mcp: this.mcp,
+        bundler: this.#bundler,
+        pool: this.#pool,
+        store: this.#ownStore,
       },
       this.#config.onError,
     );

@@ -145,9 +145,13 @@ export class ToolRegistrar {
   ): void {
     const { isolateLifetime = this.#dependencies.config.isolateLifetime, arguments: argumentOptions } = options;
     this.#added.set(executor, {
-      ...{ bundle, isBuiltin, addedAt: Date.now(), language: executor.source === "python" ? "python" : "javascript" },
+      bundle,
+      isBuiltin,
+      addedAt: Date.now(),
+      language: executor.source === "python" ? "python" : "javascript",
       options: {
-        ...{ grant: granted, isolateLifetime },
+        grant: granted,
+        isolateLifetime,
         ...(argumentOptions === undefined ? {} : { arguments: argumentOptions }),
       },
     });

@@ -72,7 +72,9 @@ export class CallObserver {
     this.#log = log;
     const { tenantId = "", executionId, stepId } = context ?? {};
     this.call = Object.freeze({
-      ...{ callId, toolName, tenantId },
+      callId,
+      toolName,
+      tenantId,
       ...(executionId === undefined ? {} : { executionId }),
       ...(stepId === undefined ? {} : { stepId }),
     });
@@ -284,7 +286,11 @@ export class CallObserver {
       tryRun(() => span?.ended(code));
       use?.ended(code);
       this.#hooks?.observe({
-        ...{ call, stage: "capability", phase: "end", capability, code },
+        call,
+        stage: "capability",
+        phase: "end",
+        capability,
+        code,
         durationMs: performance.now() - began,
       });
     }

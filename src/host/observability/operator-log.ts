@@ -102,9 +102,12 @@ export class HostLog {
       ...call,
       code,
       durationMs: Math.round(durationMs),
-      ...{ queueMs: Math.round(usage.queueMs), cpuMs: Math.round(usage.cpuMs) },
-      ...{ inputBytes: usage.inputBytes, outputBytes: usage.outputBytes },
-      ...{ egressBytesOut: usage.egressBytesOut, egressBytesIn: usage.egressBytesIn },
+      queueMs: Math.round(usage.queueMs),
+      cpuMs: Math.round(usage.cpuMs),
+      inputBytes: usage.inputBytes,
+      outputBytes: usage.outputBytes,
+      egressBytesOut: usage.egressBytesOut,
+      egressBytesIn: usage.egressBytesIn,
       error: this.#error({ message, cause: error?.cause }, tenant),
     };
     this.#write(isHostFault ? "error" : "warn", line, `${call.toolName} failed: ${code}`);

@@ -77,7 +77,11 @@ export class Timeline {
 
   #toolSpan({ name, from, to, code, attributes, isOpen }: ToolSpan): TimelineSpan {
     return {
-      ...{ kind: "tool", name, startMs: round(from - this.#acceptedAt), durationMs: round(to - from), code },
+      kind: "tool",
+      name,
+      startMs: round(from - this.#acceptedAt),
+      durationMs: round(to - from),
+      code,
       ...(attributes === undefined ? {} : { attributes }),
       ...(isOpen === undefined ? {} : { isOpen }),
     };

@@ -100,7 +100,10 @@ export class ToolSpans {
       const isOpen = span.to === undefined;
       const ended = span.to === undefined ? to : clamp(span.to, begun, to);
       return {
-        ...{ name, from: begun, to: ended, code: isOpen && !isRunning ? "TOOL_FAILED" : span.code },
+        name,
+        from: begun,
+        to: ended,
+        code: isOpen && !isRunning ? "TOOL_FAILED" : span.code,
         ...(attributes === undefined ? {} : { attributes }),
         ...(isOpen && isRunning ? { isOpen } : {}),
       };

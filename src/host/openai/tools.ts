@@ -287,8 +287,10 @@ function groupOf(
   descriptions: { readonly [namespace: string]: string },
 ): ResponsesNamespaceTool {
   const group = grouped.get(namespace) ?? {
-    ...{ type: "namespace" as const, name: namespace },
-    ...{ description: descriptions[namespace] ?? "", tools: [] },
+    type: "namespace" as const,
+    name: namespace,
+    description: descriptions[namespace] ?? "",
+    tools: [],
   };
   grouped.set(namespace, group);
   return group;

@@ -97,7 +97,9 @@ export class PythonDefinitionExtractor {
     const { owner, account, limits } = options;
     try {
       const [text] = await extractDefinition(this.#pool, {
-        ...{ entry, options, stackMapper: tool.stackMapper },
+        entry,
+        options,
+        stackMapper: tool.stackMapper,
         modules: tool.modules,
         job: {
           ...pythonPlacementOf(owner ?? `extract:${sha256}`, limits),

@@ -149,7 +149,11 @@ export class CallRecorder {
             }),
       },
       profile: {
-        ...{ limits, features, granted, denied, logSourceLocations },
+        limits,
+        features,
+        granted,
+        denied,
+        logSourceLocations,
         ...(descriptors === undefined ? {} : { descriptors }),
       },
       start: this.#start ?? { seed: "none", now: 0 },
@@ -186,7 +190,9 @@ export class CallRecorder {
       redactor,
     );
     return requests.map(({ id, name, at, answer }, index) => ({
-      ...{ id, name, at },
+      id,
+      name,
+      at,
       inputHash: inputHashOf(inputs[index] ?? ""),
       input: (inputs[index] ?? "").slice(0, SHOWN_INPUT_LENGTH),
       ...(answer === undefined ? {} : { answer: answers[index] ?? "" }),

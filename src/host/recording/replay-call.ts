@@ -153,7 +153,12 @@ async function run(
   };
   const { logSourceLocations } = recording.profile;
   const result = await router.execute(call, {
-    ...{ tenantId, timeoutMs, signal, onLog, logSourceLocations, replay },
+    tenantId,
+    timeoutMs,
+    signal,
+    onLog,
+    logSourceLocations,
+    replay,
     ...(toolVersion === undefined ? {} : { toolVersion }),
   });
   return { replay, replayed: { ...compare(recording, replay, result), result, match, recorded: recording.outcome } };

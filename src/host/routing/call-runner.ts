@@ -238,7 +238,10 @@ export class CallRunner {
       const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };
       const ended = { ...facts, usage, logs: log.entries, calls: call.chain.calls };
       const options = {
-        ...{ tool: validated.tool, limits: call.limits, thread: this.#thread, signal: call.signal },
+        tool: validated.tool,
+        limits: call.limits,
+        thread: this.#thread,
+        signal: call.signal,
         streamedBytes: chunks?.bytes ?? 0,
       };
       const normalizing = normalize(ended, execution, options);

@@ -133,8 +133,13 @@ export class TrackedCall {
     const ageMs = this.ageMs;
     const now = Date.now();
     return {
-      ...{ id: this.id, callId, toolName: this.toolName, tenantId, state: this.state },
-      ...{ startedAt: Math.round(now - ageMs), ageMs },
+      id: this.id,
+      callId,
+      toolName: this.toolName,
+      tenantId,
+      state: this.state,
+      startedAt: Math.round(now - ageMs),
+      ageMs,
       ...(leftMs === undefined ? {} : { deadlineAt: Math.round(now + leftMs) }),
       ...(parent === undefined ? {} : { parentId: parent.id }),
       ...(sessionId === undefined ? {} : { sessionId }),

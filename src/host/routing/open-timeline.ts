@@ -44,7 +44,12 @@ class NestedReader {
     this.#left -= timeline?.length ?? 0;
     const calls = timeline === undefined ? [] : this.callsOf(call, timeline);
     return {
-      ...{ callId, toolName, durationMs: Math.round(ageMs), cpuMs: 0, code: "ok", isOpen: true },
+      callId,
+      toolName,
+      durationMs: Math.round(ageMs),
+      cpuMs: 0,
+      code: "ok",
+      isOpen: true,
       ...(timeline === undefined ? {} : { timeline }),
       ...(calls.length === 0 ? {} : { calls }),
     };

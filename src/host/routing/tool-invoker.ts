@@ -218,7 +218,9 @@ export class ToolInvoker {
     const around = currentSlot.getStore();
     const isNested = around?.invoker === this && around.tenantId === tenantId;
     return this.#slots.acquire({
-      ...{ tenantId, batch, parent: isNested ? around.slot : undefined },
+      tenantId,
+      batch,
+      parent: isNested ? around.slot : undefined,
       get signal() {
         return accepted === undefined ? signal : accepted.signalWith(signal);
       },

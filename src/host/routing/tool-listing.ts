@@ -47,9 +47,7 @@ export class ToolListing {
     tenantStates.checkAdding(tenantId);
     if (discoveries.size > 0 && !clocks.isClosed) {
       const timeoutMs = Math.min(LIMITS.timeoutMs.max, limits.timeoutMs ?? LIMITS.timeoutMs.max);
-      using clock = clocks.start({
-        ...{ timeoutMs, toolName: "tools", caller: undefined, admittedAt: performance.now() },
-      });
+      using clock = clocks.start({ timeoutMs, toolName: "tools", caller: undefined, admittedAt: performance.now() });
       const providers = discoveries.listFor(tenantId);
       await Promise.allSettled(providers.map((source) => discoveries.discover(source, tenantId, clock.signal)));
     }

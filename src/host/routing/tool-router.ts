@@ -114,8 +114,12 @@ export class ToolRouter implements AsyncDisposable {
     this.#health = new SourceHealthRegistry(health);
     this.#discoveries = new Discoveries(this.#health, onInternalError);
     this.#listing = new ToolListing({
-      ...{ registry: this.registry, tenantStates: this.tenantStates, clocks: this.#clocks },
-      ...{ discoveries: this.#discoveries, gate: this.#gate, limits },
+      registry: this.registry,
+      tenantStates: this.tenantStates,
+      clocks: this.#clocks,
+      discoveries: this.#discoveries,
+      gate: this.#gate,
+      limits,
     });
     this.#onInternalError = onInternalError;
     if (log !== undefined) this.#health.onChange = (change) => log.circuitChanged(change);

@@ -256,8 +256,11 @@ export class ClaimedRun {
     const { tenantId, toolName, toolVersion } = run;
     const { registry } = this.#host.router;
     const attempt = new RunAttempt({
-      ...{ journal, seed: randomBytes(32).toString("base64url"), now: this.#now },
-      ...{ canElicit: (text) => mayElicit(text, prepared, starter), triesOtherEngines: otherEngines === "try" },
+      journal,
+      seed: randomBytes(32).toString("base64url"),
+      now: this.#now,
+      canElicit: (text) => mayElicit(text, prepared, starter),
+      triesOtherEngines: otherEngines === "try",
       append,
       isRepeatable,
     });
@@ -286,7 +289,8 @@ export class ClaimedRun {
         ...context,
         ...(tenancy.mode === "multi" ? { tenantId: run.tenantId } : {}),
         ...(run.toolVersion === undefined ? {} : { toolVersion: run.toolVersion }),
-        ...{ run: attempt, signal: AbortSignal.any([lost, this.#signals.closing]) },
+        run: attempt,
+        signal: AbortSignal.any([lost, this.#signals.closing]),
       },
     );
   }

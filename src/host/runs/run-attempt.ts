@@ -149,7 +149,11 @@ export class RunAttempt {
     if (start !== undefined && this.#options.triesOtherEngines !== true) checkEngine(start.engine, code);
     const { features, granted, denied, descriptors, logSourceLocations } = current;
     const pinned = start?.profile ?? {
-      ...{ limits, features: [...features], granted: [...granted], denied: [...denied], logSourceLocations },
+      limits,
+      features: [...features],
+      granted: [...granted],
+      denied: [...denied],
+      logSourceLocations,
       ...(descriptors === undefined ? {} : { descriptors }),
     };
     if (start === undefined) {
@@ -161,7 +165,10 @@ export class RunAttempt {
     this.#rollbackMs = Math.max(1, Math.floor(limits.timeoutMs / 2));
     this.#began = performance.now();
     return {
-      ...{ sha256: current.sha256, isolateLifetime: "call", prewarm: false, coarseTime: false },
+      sha256: current.sha256,
+      isolateLifetime: "call",
+      prewarm: false,
+      coarseTime: false,
       ...pinned,
       limits: lowestLimits(limits, pinned.limits),
       // A feature that was withdrawn from the tool since then stays withdrawn.

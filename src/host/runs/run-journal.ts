@@ -41,7 +41,11 @@ const EntrySchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("turns"), turns: z.array(TurnSchema) }),
   /** A capability call. It is stored before the capability is used. */
   z.strictObject({
-    ...{ type: z.literal("request"), id: position, name: z.string().max(64), hash: z.string(), input: z.string() },
+    type: z.literal("request"),
+    id: position,
+    name: z.string().max(64),
+    hash: z.string(),
+    input: z.string(),
     wait: WaitSchema.optional(),
     /** A step of ctx.onRollback. */
     rollback: RollbackStepSchema.optional(),
@@ -51,14 +55,14 @@ const EntrySchema = z.discriminatedUnion("type", [
   /** Something from outside, for the first wait of this name. */
   z.strictObject({ type: z.literal("event"), name: z.string(), value: JsonSchema }),
   /** A person's decision about one wait. */
-  z.strictObject({
-    ...{ type: z.literal("decision"), wait: position, approved: z.boolean(), reason: z.string().optional() },
-  }),
+  z.strictObject({ type: z.literal("decision"), wait: position, approved: z.boolean(), reason: z.string().optional() }),
   /** A call that was approved is made now. */
   z.strictObject({ type: z.literal("approved"), id: position }),
   /** A person's answer to an elicitation, which matches its form. */
   z.strictObject({
-    ...{ type: z.literal("elicited"), wait: position, action: z.enum(["accept", "decline", "cancel"]) },
+    type: z.literal("elicited"),
+    wait: position,
+    action: z.enum(["accept", "decline", "cancel"]),
     content: JsonSchema.optional(),
   }),
   /** The run has failed or was cancelled, with this result, and is rolled back until this time at the latest. */

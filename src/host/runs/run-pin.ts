@@ -45,14 +45,17 @@ const lineOf = (v8: string): string => v8.split(".", 2).join(".");
 
 /** Returns the engine that a run begins with. */
 export const engineOf = ({ python }: RunCode): EngineVersion => ({
-  ...{ glovebox: packageVersion(), v8: process.versions.v8, journal: JOURNAL_VERSION },
+  glovebox: packageVersion(),
+  v8: process.versions.v8,
+  journal: JOURNAL_VERSION,
   ...(python === undefined ? {} : { python: python.version }),
 });
 
 /** @throws {ToolError} TOOL_UNAVAILABLE (`engine_version`) if this engine may repeat the journal in another way */
 export function checkEngine(began: EngineVersion, code: RunCode): void {
   const shown = ({ v8, journal = 1, python }: EngineVersion) => ({
-    ...{ v8: lineOf(v8), journal },
+    v8: lineOf(v8),
+    journal,
     // Without a version, the hash of the runtime has been compared.
     ...(began.python === undefined || python === undefined ? {} : { python }),
   });

@@ -52,7 +52,9 @@ export function toCompensations(steps: Iterable<RollbackStep>): readonly RunComp
       const { message } = step;
       const { index: position, name } = known;
       found.set(step.index, {
-        ...{ index: position, name, state: message === undefined ? "succeeded" : "failed" },
+        index: position,
+        name,
+        state: message === undefined ? "succeeded" : "failed",
         ...(message === undefined ? {} : { message }),
       });
     }

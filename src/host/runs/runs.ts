@@ -65,7 +65,10 @@ export class Runs implements AsyncDisposable {
     this.#registration = host.runStores?.add(options.store);
     if (options.pollMs === 0) return;
     const due = new DueRuns({
-      ...{ store: options.store, onError: options.onError, scope: this.#scope, now: this.#now },
+      store: options.store,
+      onError: options.onError,
+      scope: this.#scope,
+      now: this.#now,
       // The router of a code mode is not there yet.
       isAlone: () => this.#scope.tenantId !== undefined || host.router.tenancy.mode === "single",
       claim: (key) => this.#active.claim(key),
@@ -119,7 +122,8 @@ export class Runs implements AsyncDisposable {
     const bounds = await inputBoundsOf(this.#host.router, key.tenantId, toolName);
     const text = toInputText(input, bounds, "run.arguments", `The arguments of ${toolName}`);
     const newRun: NewRun = {
-      ...{ ...key, kind: this.#scope.kind },
+      ...key,
+      kind: this.#scope.kind,
       toolName,
       toolVersion: this.#versionOf(key.tenantId, toolName, toolVersion),
       input: text,

@@ -67,15 +67,22 @@ interface Row {
 }
 
 const toRecord = (row: Row): RunRecord => ({
-  ...{ id: String(row.id), tenantId: String(row.tenant_id), kind: String(row.kind) },
-  ...{ toolName: String(row.tool_name), input: String(row.input) },
+  id: String(row.id),
+  tenantId: String(row.tenant_id),
+  kind: String(row.kind),
+  toolName: String(row.tool_name),
+  input: String(row.input),
   ...(row.tool_version === null ? {} : { toolVersion: String(row.tool_version) }),
-  ...{ state: row.state as RunState, fence: Number(row.fence), leaseUntil: Number(row.lease_until) },
+  state: row.state as RunState,
+  fence: Number(row.fence),
+  leaseUntil: Number(row.lease_until),
   ...(row.wake_at === null ? {} : { wakeAt: Number(row.wake_at) }),
   waits: JSON.parse(String(row.waits)) as readonly RunWait[],
   ...(row.result === null ? {} : { result: JSON.parse(String(row.result)) as ToolResult }),
-  ...{ createdAt: Number(row.created_at), expiresAt: Number(row.expires_at) },
-  ...{ journalLength: Number(row.journal_length), entries: Number(row.entries) },
+  createdAt: Number(row.created_at),
+  expiresAt: Number(row.expires_at),
+  journalLength: Number(row.journal_length),
+  entries: Number(row.entries),
 });
 
 /** @throws {ToolError} PARAM_INVALID for a file that cannot be opened, or has other content */

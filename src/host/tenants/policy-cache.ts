@@ -184,7 +184,8 @@ export const nameOfPolicy = (tenantId: string): string => `options.tenants(${JSO
 /** Returns the error of a call whose tenant has no valid policy, so that it has not begun. The cause is for the operator. */
 export const noPolicy = (cause: unknown): ToolError =>
   new ToolError("INTERNAL", "The tenants option gave no valid policy for this tenant", {
-    ...{ details: { reason: "no_tenant_policy" }, cause },
+    details: { reason: "no_tenant_policy" },
+    cause,
   });
 
 /** Returns the error of a call whose own time limit ended while it waited for the policy. */

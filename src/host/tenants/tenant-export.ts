@@ -51,7 +51,9 @@ function toPolicyLine({ tenantId, policy }: TenantExportDependencies): string {
     tenantId,
     exportedAt: new Date().toISOString(),
     policy: {
-      ...{ limits: configuredLimits, weight, coarseTime },
+      limits: configuredLimits,
+      weight,
+      coarseTime,
       ...(pools === undefined ? {} : { pools }),
       egress: { ...rules, ...(resolve === undefined ? {} : { hasResolver: true }) },
       secrets: Object.fromEntries(Object.entries(secrets).map(([name, { hosts }]) => [name, { hosts }])),
@@ -78,9 +80,12 @@ function toToolLine(tool: RegisteredTool, added: AddedTool | undefined): string 
       ? {}
       : {
           bundle: {
-            ...{ sha256: bundle.sha256, entry: bundle.entry, code: bundle.code },
+            sha256: bundle.sha256,
+            entry: bundle.entry,
+            code: bundle.code,
             // Includes the author's files, as far as the bundle contains them.
-            ...{ sourceMap: bundle.sourceMap, packages: bundle.packages },
+            sourceMap: bundle.sourceMap,
+            packages: bundle.packages,
           },
         }),
   });
@@ -90,11 +95,18 @@ function toToolLine(tool: RegisteredTool, added: AddedTool | undefined): string 
 function toRunLine({ run, journal }: StoredRun): string {
   const { id, kind, toolName, toolVersion, state, input, waits, result, createdAt, expiresAt } = run;
   return line({
-    ...{ type: "run", id, kind, toolName },
+    type: "run",
+    id,
+    kind,
+    toolName,
     ...(toolVersion === undefined ? {} : { toolVersion }),
-    ...{ state, input, waits },
+    state,
+    input,
+    waits,
     ...(result === undefined ? {} : { result }),
-    ...{ createdAt: new Date(createdAt).toISOString(), expiresAt: new Date(expiresAt).toISOString(), journal },
+    createdAt: new Date(createdAt).toISOString(),
+    expiresAt: new Date(expiresAt).toISOString(),
+    journal,
   });
 }
 

@@ -165,9 +165,17 @@ export class TenantLifecycle {
     await bundler.endOwner(tenantOwner(tenantId));
     const { artifacts, bytes, sharedHashes } = await this.#deleteArtifacts(cache, tenantId);
     return {
-      ...{ tenantId, calls, sessions: closed + late, tools: before, values },
+      tenantId,
+      calls,
+      sessions: closed + late,
+      tools: before,
+      values,
       artifacts: { count: artifacts, bytes, shared: sharedHashes },
-      ...{ workers, healthRecords, mcp: upstream, quotaCounters, runs },
+      workers,
+      healthRecords,
+      mcp: upstream,
+      quotaCounters,
+      runs,
     };
   }
 

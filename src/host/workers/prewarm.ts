@@ -23,7 +23,12 @@ export async function prewarm(
 ): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const listener: CallListener = {
-    ...{ onPlaced() {}, onLog() {}, onProgress() {}, onCapability() {}, onPaused() {}, onStuck() {} },
+    onPlaced() {},
+    onLog() {},
+    onProgress() {},
+    onCapability() {},
+    onPaused() {},
+    onStuck() {},
     onEnded: () => resolve(),
     onLost: () => resolve(),
   };

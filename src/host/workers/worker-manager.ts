@@ -72,7 +72,9 @@ export class WorkerManager implements Disposable {
     this.#room = new ProcessRoom(this.#workers, options);
     this.priorities = new ProcessPriorities(this.#workers, listener);
     this.#warm = new WarmPool({
-      ...{ workers: this.#workers, room: this.#room, options },
+      workers: this.#workers,
+      room: this.#room,
+      options,
       python: () => this.#sources.python,
       mayStart: () => this.#mayStart(false),
       start: (need) => this.#spawn(need),

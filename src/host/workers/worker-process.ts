@@ -29,7 +29,9 @@ import { WorkerStartup } from "./worker-startup.ts";
 
 /** Returns the initial state of a repeatable call without its turns, which are sent apart. */
 const toStart = ({ seed, now, mode = "virtual", rollbackMs }: Deterministic): Omit<Deterministic, "turns"> => ({
-  ...{ seed, now, mode },
+  seed,
+  now,
+  mode,
   ...(rollbackMs === undefined ? {} : { rollbackMs }),
 });
 
@@ -296,7 +298,13 @@ export class WorkerProcess {
     const session = order.type === "call" ? order.session?.id : undefined;
     if (session !== undefined) this.#contents.addSession(session, limits.memoryMiB);
     const call = new OpenCall({
-      ...{ seq, listener, limits, warmKey, session, rssBytes: this.rssBytes, cpuMs: this.#monitor.cpuMs },
+      seq,
+      listener,
+      limits,
+      warmKey,
+      session,
+      rssBytes: this.rssBytes,
+      cpuMs: this.#monitor.cpuMs,
       hasUncounted: order.type === "call" && hasUncounted(order.tool),
       leftMs: onMainThread ? leftMs : undefined,
     });

@@ -40,7 +40,9 @@ export class IsolatePool {
       ...worker,
       create: ({ limits, features, coarseTime, isRecorded }) =>
         this.create({
-          ...{ memoryMiB: limits.memoryMiB, features, coarseTime },
+          memoryMiB: limits.memoryMiB,
+          features,
+          coarseTime,
           deterministic: isRecorded === true ? recordedStart() : undefined,
         }),
       bundle: ({ sha256 }) => this.bundle(sha256),

@@ -155,11 +155,23 @@ export class ApprovalService implements AsyncDisposable {
   ): ApprovalRow {
     const now = this.#dependencies.database.clock.now();
     return {
-      ...{ id: createId("approval", now), tenant_id: tenant.id, call_id: call.id, state: "pending", because, origin },
-      ...{ tool_name: call.tool_name, tool_version: Number(version), tool_digest: toolDigest },
-      ...{ input_sha256: sha256Of(call.input ?? ""), requested_by: call.key_id, created_at: now },
+      id: createId("approval", now),
+      tenant_id: tenant.id,
+      call_id: call.id,
+      state: "pending",
+      because,
+      origin,
+      tool_name: call.tool_name,
+      tool_version: Number(version),
+      tool_digest: toolDigest,
+      input_sha256: sha256Of(call.input ?? ""),
+      requested_by: call.key_id,
+      created_at: now,
       expires_at: now + tenant.policy.approvals.expiresInMinutes * MINUTE_MS,
-      ...{ decided_by: null, decided_at: null, reason: null, delivered_at: null },
+      decided_by: null,
+      decided_at: null,
+      reason: null,
+      delivered_at: null,
     };
   }
 
@@ -181,10 +193,17 @@ export class ApprovalService implements AsyncDisposable {
       const { id, tool_name, tool_version, because, origin, requested_by, expires_at } = approval;
       await emitEvents(transaction, [
         {
-          ...{ tenantId: call.tenant_id, type: "approval.requested" },
+          tenantId: call.tenant_id,
+          type: "approval.requested",
           data: {
-            ...{ id, callId: call.id, tool: tool_name, version: tool_version, because, origin },
-            ...{ requestedBy: requested_by, expiresAt: expires_at },
+            id,
+            callId: call.id,
+            tool: tool_name,
+            version: tool_version,
+            because,
+            origin,
+            requestedBy: requested_by,
+            expiresAt: expires_at,
           },
         },
       ]);
@@ -207,8 +226,14 @@ export class ApprovalService implements AsyncDisposable {
     const approval = this.#newApproval(call, tenant, needed, origin);
     const waiting: CallRow = {
       ...call,
-      ...{ state: "waiting_for_approval", effects: "none", approval_id: approval.id, attempts: 0 },
-      ...{ tool_version: approval.tool_version, started_at: null, run_at: null, lease_until: null },
+      state: "waiting_for_approval",
+      effects: "none",
+      approval_id: approval.id,
+      attempts: 0,
+      tool_version: approval.tool_version,
+      started_at: null,
+      run_at: null,
+      lease_until: null,
     };
     const known = await this.#store(waiting, approval, async (transaction) => {
       const joined = origin === "mcp" ? await this.#findSame(transaction, approval) : undefined;

@@ -16,7 +16,10 @@ async function storeAdminKey(
   const owner = { id, tenantId: null, name: "admin", prefix, scopes: SCOPES, expiresAt: null, rateLimit: null, hash };
   await insertKey(transaction, owner);
   await appendAudit(transaction, {
-    ...{ actor: SERVER_ACTOR, tenantId: null, action: "key.created", target: id },
+    actor: SERVER_ACTOR,
+    tenantId: null,
+    action: "key.created",
+    target: id,
     details: { name: "admin", ...details },
   });
 }

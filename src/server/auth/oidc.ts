@@ -160,12 +160,17 @@ export class OidcSignIn {
     const { client } = this.#libraries;
     const { masterKey, clock } = this.#dependencies;
     const attempt: Attempt = {
-      ...{ state: client.randomState(), nonce: client.randomNonce(), verifier: client.randomPKCECodeVerifier() },
+      state: client.randomState(),
+      nonce: client.randomNonce(),
+      verifier: client.randomPKCECodeVerifier(),
       until: clock.now() + SIGN_IN_MS,
     };
     const { configuration } = await this.#discover();
     const url = client.buildAuthorizationUrl(configuration, {
-      ...{ redirect_uri: this.redirectUri, scope: this.#config.request, state: attempt.state, nonce: attempt.nonce },
+      redirect_uri: this.redirectUri,
+      scope: this.#config.request,
+      state: attempt.state,
+      nonce: attempt.nonce,
       code_challenge: await client.calculatePKCECodeChallenge(attempt.verifier),
       code_challenge_method: "S256",
     });

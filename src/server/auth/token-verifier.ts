@@ -44,7 +44,8 @@ export async function createTokenVerifier(
     // Only the metadata of the resource uses it, which this server does not serve.
     resource: "http://127.0.0.1/",
     authorizationServers: [jwksUri === undefined ? issuer : { issuer, jwksUri }],
-    ...{ audience, onError },
+    audience,
+    onError,
   });
   return {
     verify: async (header) => {

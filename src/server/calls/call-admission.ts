@@ -173,9 +173,14 @@ export class CallAdmission {
   async #recordApproval(row: CallRow, request: CallRequest, needed: NeededApproval, actor: Actor): Promise<void> {
     await changeExclusively(this.#dependencies.database, (transaction) =>
       appendAudit(transaction, {
-        ...{ actor, tenantId: row.tenant_id, action: "approval.approved", target: row.id },
+        actor,
+        tenantId: row.tenant_id,
+        action: "approval.approved",
+        target: row.id,
         details: {
-          ...{ callId: row.id, tool: row.tool_name, version: Number(needed.version) },
+          callId: row.id,
+          tool: row.tool_name,
+          version: Number(needed.version),
           inputSha256: sha256Of(toInputText(request.input, request.toolName)),
         },
       }),

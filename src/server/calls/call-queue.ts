@@ -86,7 +86,10 @@ export class CallQueue implements AsyncDisposable {
     this.#renewing = setInterval(() => void this.#safely(() => this.#renew()), RENEW_MS);
     this.#recoverSoon();
     const delivered = new DeliveredCalls({
-      ...{ db, now: this.#now, keep: (delivery) => this.#keep(delivery), recover: (row) => this.#recoverOne(row) },
+      db,
+      now: this.#now,
+      keep: (delivery) => this.#keep(delivery),
+      recover: (row) => this.#recoverOne(row),
       claim: (ids, deliveries) => this.#claimThese(ids, deliveries),
     });
     work?.start({

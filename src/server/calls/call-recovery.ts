@@ -34,12 +34,17 @@ export async function recoverCall({ db, isIdempotent, now }: RecoveryDependencie
   const mayRepeat = row.mode === "async" && row.cancel_requested === 0 && (!hasBegun || (await isIdempotent(row)));
   if (mayRepeat && row.attempts < (hasBegun ? MAX_RUNS : MAX_CLAIMS)) return await requeue(db, row, now());
   await finishCall(db, row, {
-    ...{ state: "failed", effects: row.effects, tool_version: row.tool_version, output: null },
-    ...{
-      input: toStoredInput((await withContents(db, row)).input),
-      error: JSON.stringify(lostError().toData(row.tool_name)),
-    },
-    ...{ logs: null, usage: null, calls: null, timeline: null, ended_at: now() },
+    state: "failed",
+    effects: row.effects,
+    tool_version: row.tool_version,
+    output: null,
+    input: toStoredInput((await withContents(db, row)).input),
+    error: JSON.stringify(lostError().toData(row.tool_name)),
+    logs: null,
+    usage: null,
+    calls: null,
+    timeline: null,
+    ended_at: now(),
   });
   return false;
 }

@@ -10,8 +10,18 @@ import { type CallRequest, IdempotencyConflict } from "./call-request.ts";
 import { toJsonParts } from "./outcome.ts";
 
 const NO_USAGE: ToolResult["usage"] = {
-  ...{ cpuMs: 0, heapBytes: 0, peakBytes: 0, queueMs: 0, bundleMs: 0, startMs: 0, executeMs: 0, logsDropped: 0 },
-  ...{ inputBytes: 0, outputBytes: 0, egressBytesOut: 0, egressBytesIn: 0 },
+  cpuMs: 0,
+  heapBytes: 0,
+  peakBytes: 0,
+  queueMs: 0,
+  bundleMs: 0,
+  startMs: 0,
+  executeMs: 0,
+  logsDropped: 0,
+  inputBytes: 0,
+  outputBytes: 0,
+  egressBytesOut: 0,
+  egressBytesIn: 0,
 };
 
 /** Returns the result of a call that failed before it reached the Glovebox. @param onError receives the cause of an internal error */
@@ -24,7 +34,12 @@ export function toFailedResult(
     thrown instanceof ToolError ? thrown : new ToolError("INTERNAL", "The server failed", { cause: thrown });
   if (error.code === "INTERNAL") onError(thrown);
   return {
-    ...{ callId: id, toolName, durationMs: 0, usage: NO_USAGE, logs: [], success: false },
+    callId: id,
+    toolName,
+    durationMs: 0,
+    usage: NO_USAGE,
+    logs: [],
+    success: false,
     error: error.toData(toolName),
   };
 }
@@ -112,8 +127,11 @@ export function toShown(
 /** Returns the result of a call as it is stored: without its secrets, and without long texts. */
 export function toToolResult(row: CallRow): ToolResult {
   const common = {
-    ...{ callId: row.id, toolName: row.tool_name, durationMs: (row.ended_at ?? 0) - row.created_at },
-    ...{ usage: NO_USAGE, logs: [] },
+    callId: row.id,
+    toolName: row.tool_name,
+    durationMs: (row.ended_at ?? 0) - row.created_at,
+    usage: NO_USAGE,
+    logs: [],
   };
   if (row.error !== null) return { ...common, success: false, error: JSON.parse(row.error) as never };
   return { ...common, success: true, output: JSON.parse(row.output ?? "null") as never };

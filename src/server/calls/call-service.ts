@@ -64,36 +64,46 @@ export class CallService implements AsyncDisposable {
     this.#dependencies = dependencies;
     this.#room = new QueueRoom(dependencies.database.db, dependencies.callerLimits);
     this.approvals = new ApprovalService({
-      ...{ database: dependencies.database, glovebox: dependencies.glovebox, onError: dependencies.onError },
+      database: dependencies.database,
+      glovebox: dependencies.glovebox,
+      onError: dependencies.onError,
       onReleased: (callId) => this.#queue.notify([callId]),
     });
     this.#runner = new JournaledCallRunner({ ...dependencies, approvals: this.approvals });
     this.#sessions = new SessionHomes(dependencies);
     this.#admission = new CallAdmission({ ...dependencies, approvals: this.approvals, sessions: this.#sessions });
     this.#watched = new WatchedCalls({
-      ...{ ...dependencies, db: dependencies.database.db, live: this.#runner.live },
+      ...dependencies,
+      db: dependencies.database.db,
+      live: this.#runner.live,
       timelineOf: ({ tenantId, callId }) => dependencies.glovebox.getTimeline(callId, { tenantId }),
     });
     this.#awaited = new AwaitedCalls({
-      ...{ database: dependencies.database, watched: this.#watched, onError: dependencies.onError },
+      database: dependencies.database,
+      watched: this.#watched,
+      onError: dependencies.onError,
       cancel: (tenant, id) => this.cancel(tenant, id),
     });
     this.#forwarded = new ForwardedCalls({ ...dependencies, lost: new LostCalls(dependencies) });
     this.#direct = new DirectCalls({
-      ...{ database: dependencies.database, admission: this.#admission, runner: this.#runner },
-      ...{ forwarded: this.#forwarded, onError: dependencies.onError },
+      database: dependencies.database,
+      admission: this.#admission,
+      runner: this.#runner,
+      forwarded: this.#forwarded,
+      onError: dependencies.onError,
     });
     this.#received = new ReceivedCalls({ ...dependencies, direct: this.#direct, starting: this.#runner.starting });
     this.#streamed = new StreamedCalls({
-      ...{ direct: this.#direct, awaited: this.#awaited, clock: dependencies.database.clock },
+      direct: this.#direct,
+      awaited: this.#awaited,
+      clock: dependencies.database.clock,
     });
     this.#queue = new CallQueue({
-      ...{
-        db: dependencies.database.db,
-        kind: dependencies.database.kind,
-        now: () => dependencies.database.clock.now(),
-      },
-      ...{ onError: dependencies.onError, work: dependencies.work },
+      db: dependencies.database.db,
+      kind: dependencies.database.kind,
+      now: () => dependencies.database.clock.now(),
+      onError: dependencies.onError,
+      work: dependencies.work,
       // Only replicas that share a Postgres keep sessions at one of them.
       ...(dependencies.database.kind === "postgres" ? { replicaId: dependencies.bus.replicaId } : {}),
       admit: (row) => this.#admission.admitQueued(row),
@@ -113,7 +123,9 @@ export class CallService implements AsyncDisposable {
       onFull: () => void dependencies.bus.publish({ type: "queue" }).catch(dependencies.onError),
     });
     this.#cancellation = new Cancellation({
-      ...{ ...dependencies, queue: this.#queue, journal: this.#runner.journal },
+      ...dependencies,
+      queue: this.#queue,
+      journal: this.#runner.journal,
       forwarded: this.#forwarded,
     });
     this.#added = dependencies.bus.subscribe("queue", () => this.#queue.claimSoon());
@@ -211,7 +223,11 @@ export class CallService implements AsyncDisposable {
     const row = toNewRow(request, this.#keysOf(caller), "async");
     return {
       ...row,
-      ...{ state: "queued", effects: "none", started_at: null, run_at: row.created_at, attempts: 0 },
+      state: "queued",
+      effects: "none",
+      started_at: null,
+      run_at: row.created_at,
+      attempts: 0,
       input: JSON.stringify(request.input ?? {}),
     };
   }
@@ -365,7 +381,9 @@ export class CallService implements AsyncDisposable {
     const tenant = await findTenant(this.#dependencies.database.db, row.tenant_id);
     if (tenant === undefined) return toFailedResult(row, tenantDeletedError(), this.#dependencies.onError);
     const request: CallRequest = {
-      ...{ toolName: row.tool_name, input: JSON.parse(row.input ?? "{}"), alias: row.alias },
+      toolName: row.tool_name,
+      input: JSON.parse(row.input ?? "{}"),
+      alias: row.alias,
       ...(row.session_id === null ? {} : { sessionId: row.session_id }),
       ...(row.timeout_ms === null ? {} : { timeoutMs: row.timeout_ms }),
     };
@@ -382,7 +400,9 @@ export class CallService implements AsyncDisposable {
       if (result.calls !== undefined) await this.#runner.journal.flush();
       this.#dependencies.metrics.callEnded(row.mode, result.success ? "ok" : result.error.code, result.durationMs);
       this.#dependencies.watch.observe({
-        ...{ tenant_id: row.tenant_id, tool_name: row.tool_name, alias: row.alias },
+        tenant_id: row.tenant_id,
+        tool_name: row.tool_name,
+        alias: row.alias,
         tool_version: result.toolVersion === undefined ? row.tool_version : Number(result.toolVersion),
         error: result.success ? null : JSON.stringify(result.error),
       });

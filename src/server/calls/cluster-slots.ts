@@ -421,8 +421,12 @@ const keyError = ({ owner, limit, queueMs }: SlotRequest, why: string): ToolErro
     `The key ${JSON.stringify(owner.id)} runs as many calls at the same time as it may, ${limit} (limits.maxConcurrentCalls of the key), and ${why}`,
     {
       details: {
-        ...{ reason: TOO_MANY_CALLS, callerId: owner.id, limit: "maxConcurrentCalls", allowed: limit },
-        ...{ queueMs, retryAfterMs: RETRY_AFTER_MS },
+        reason: TOO_MANY_CALLS,
+        callerId: owner.id,
+        limit: "maxConcurrentCalls",
+        allowed: limit,
+        queueMs,
+        retryAfterMs: RETRY_AFTER_MS,
       },
     },
   );

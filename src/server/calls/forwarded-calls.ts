@@ -215,9 +215,19 @@ export class Forwarding implements Disposable {
     const { row, request } = this.call;
     const { toolName, version, alias, timeoutMs, idempotencyKey, approvedBy } = request;
     return {
-      ...{ type: "call", at: this.#dependencies.database.clock.now(), mode: row.mode === "stream" ? "stream" : "sync" },
-      ...{ callId: row.id, tenantId: row.tenant_id, keyId: row.key_id, toolName, sessionId: row.session_id ?? "" },
-      ...{ version, alias, timeoutMs, idempotencyKey, approvedBy },
+      type: "call",
+      at: this.#dependencies.database.clock.now(),
+      mode: row.mode === "stream" ? "stream" : "sync",
+      callId: row.id,
+      tenantId: row.tenant_id,
+      keyId: row.key_id,
+      toolName,
+      sessionId: row.session_id ?? "",
+      version,
+      alias,
+      timeoutMs,
+      idempotencyKey,
+      approvedBy,
     };
   }
 

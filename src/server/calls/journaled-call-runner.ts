@@ -107,7 +107,9 @@ export class JournaledCallRunner {
   nestedCallsOf(tenant: TenantRecord, keyId: string, onNeeded?: NeededHandler): NestedCalls {
     return new NestedCalls(
       {
-        ...{ approvals: this.#dependencies.approvals, live: this.live, tools: this.#dependencies.tools },
+        approvals: this.#dependencies.approvals,
+        live: this.live,
+        tools: this.#dependencies.tools,
         onEnded: (row, input, result, owner) => this.#addNested(row, input, result, owner),
       },
       ...([tenant, keyId, onNeeded] as const),
@@ -130,7 +132,8 @@ export class JournaledCallRunner {
     try {
       return await this.#observe(row, caller, pins, (added) =>
         this.#dependencies.glovebox.execute(call, {
-          ...{ ...toContext(request, caller.tenant.id), ...added },
+          ...toContext(request, caller.tenant.id),
+          ...added,
           ...(signal === undefined ? {} : { signal }),
         }),
       );

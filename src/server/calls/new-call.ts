@@ -17,8 +17,21 @@ function requestHash(request: CallRequest): string {
 }
 
 const EMPTY = {
-  ...{ input: null, output: null, content: 0, error: null, logs: null, usage: null, calls: null, timeline: null },
-  ...{ ended_at: null, run_at: null, lease_owner: null, lease_until: null, fence: 0, attempts: 1, cancel_requested: 0 },
+  input: null,
+  output: null,
+  content: 0,
+  error: null,
+  logs: null,
+  usage: null,
+  calls: null,
+  timeline: null,
+  ended_at: null,
+  run_at: null,
+  lease_owner: null,
+  lease_until: null,
+  fence: 0,
+  attempts: 1,
+  cancel_requested: 0,
   approval_id: null,
 } as const;
 
@@ -31,12 +44,23 @@ export function toNewRow(
   const { idempotencyKey } = request;
   return {
     ...EMPTY,
-    ...{ id: createId("call", now), tenant_id: tenantId, tool_name: request.toolName, mode },
-    ...{ tool_version: request.version ?? null, alias: request.alias ?? LIVE, key_id: keyId },
-    ...{ state: "running", effects: "possible", session_id: request.sessionId ?? null },
+    id: createId("call", now),
+    tenant_id: tenantId,
+    tool_name: request.toolName,
+    mode,
+    tool_version: request.version ?? null,
+    alias: request.alias ?? LIVE,
+    key_id: keyId,
+    state: "running",
+    effects: "possible",
+    session_id: request.sessionId ?? null,
     idempotency_key: idempotencyKey ?? null,
     request_hash: idempotencyKey === undefined ? null : requestHash(request),
-    ...{ timeout_ms: request.timeoutMs ?? null, created_at: now, started_at: now, parent_id: null, root_id: null },
+    timeout_ms: request.timeoutMs ?? null,
+    created_at: now,
+    started_at: now,
+    parent_id: null,
+    root_id: null,
   };
 }
 
@@ -47,10 +71,23 @@ export function toNestedRow(
 ): CallRow {
   return {
     ...EMPTY,
-    ...{ id: callId, tenant_id: tenantId, tool_name: toolName, mode: "nested", tool_version: null, alias: LIVE },
-    ...{ key_id: keyId, state: "running", effects: "possible", session_id: null, idempotency_key: null },
-    ...{ request_hash: null, timeout_ms: null, created_at: startedAt, started_at: startedAt },
-    ...{ parent_id: parentCallId, root_id: rootOf(callId) },
+    id: callId,
+    tenant_id: tenantId,
+    tool_name: toolName,
+    mode: "nested",
+    tool_version: null,
+    alias: LIVE,
+    key_id: keyId,
+    state: "running",
+    effects: "possible",
+    session_id: null,
+    idempotency_key: null,
+    request_hash: null,
+    timeout_ms: null,
+    created_at: startedAt,
+    started_at: startedAt,
+    parent_id: parentCallId,
+    root_id: rootOf(callId),
   };
 }
 

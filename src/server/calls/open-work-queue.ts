@@ -27,10 +27,17 @@ export async function openWorkQueue(
   if (natsUrl === undefined) return undefined;
   const { db, clock } = database;
   const stream = await WorkStream.connect({
-    ...{ urls: [natsUrl], credentials, tlsCa, replicas, database: await readQueueId(db), onInvalid: onError },
+    urls: [natsUrl],
+    credentials,
+    tlsCa,
+    replicas,
+    database: await readQueueId(db),
+    onInvalid: onError,
   });
   return new WorkQueue({
-    ...{ stream, db, onError },
+    stream,
+    db,
+    onError,
     now: () => clock.now(),
     executors: () => glovebox.fleet.executors,
     isWaiting: (callId) => slots.isWaiting(callId),

@@ -71,7 +71,10 @@ export class ReceivedCalls {
     const error = thrown instanceof ToolError ? thrown : new ToolError("INTERNAL", "The server failed");
     const { code, message, recoverable, details } = error;
     answer({
-      ...{ type: "thrown", code, message: message.slice(0, 65_536), recoverable },
+      type: "thrown",
+      code,
+      message: message.slice(0, 65_536),
+      recoverable,
       ...(details === undefined ? {} : { details }),
     });
   }

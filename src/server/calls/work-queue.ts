@@ -73,7 +73,9 @@ export class WorkQueue implements AsyncDisposable {
     this.#dependencies = dependencies;
     this.#background = new BackgroundWork(dependencies.onError);
     this.#pulls = new WorkPulls({
-      ...{ stream: dependencies.stream, executors: dependencies.executors, isWaiting: dependencies.isWaiting },
+      stream: dependencies.stream,
+      executors: dependencies.executors,
+      isWaiting: dependencies.isWaiting,
       onDeliveries: (deliveries) => void this.#background.run(async () => await this.#receiver?.take(deliveries)),
       onFailed: (error) => this.#fail(error),
     });

@@ -118,7 +118,10 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     }
     const clock = await openDatabaseClock(db, onError);
     return {
-      ...{ kind, db, clock, migrated },
+      kind,
+      db,
+      clock,
+      migrated,
       [Symbol.asyncDispose]: async () => {
         await clock[Symbol.asyncDispose]();
         await db.destroy();

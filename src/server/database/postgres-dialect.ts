@@ -40,7 +40,9 @@ export async function openPgClient(url: string): Promise<PgClient> {
   const { Client: OpenedClient } = await importPg();
   return new OpenedClient({
     connectionString: url,
-    ...{ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, application_name: "glovebox-bus", keepAlive: true },
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    application_name: "glovebox-bus",
+    keepAlive: true,
   });
 }
 

@@ -7,7 +7,9 @@ const ENTRY = new URL(`./vacuum-entry${import.meta.url.endsWith(".ts") ? ".ts" :
 
 async function vacuumInThread(path: string): Promise<void> {
   const thread = new Worker(ENTRY, {
-    ...{ name: "glovebox-vacuum", workerData: { path }, env: {} },
+    name: "glovebox-vacuum",
+    workerData: { path },
+    env: {},
     // Node 24 calls its SQLite experimental, on stderr.
     execArgv: ["--no-warnings"],
   });

@@ -102,7 +102,13 @@ export function createApp(dependencies: ServerDependencies): App {
     const principal = c.get("principal") as Principal | undefined;
     const tenant = (c.get("tenant") as TenantRecord | undefined)?.id ?? principal?.tenantId ?? undefined;
     dependencies.requestLog.ended({
-      ...{ requestId, method: c.req.method, route, status: c.res.status, ms, keyId: principal?.keyId, tenant },
+      requestId,
+      method: c.req.method,
+      route,
+      status: c.res.status,
+      ms,
+      keyId: principal?.keyId,
+      tenant,
       ip: c.env?.incoming?.socket?.remoteAddress,
     });
   });

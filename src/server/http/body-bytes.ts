@@ -48,7 +48,8 @@ export class BodyBytes {
         if ((this.#byOwner.get(owner) ?? 0) + bytes > perTenant) {
           const message = `The requests of this tenant that are not answered yet may have ${perTenant} bytes together`;
           throw new RequestError("RATE_LIMITED", message, {
-            ...{ retryAfterSeconds: RETRY_SECONDS, details: { limit: perTenant } },
+            retryAfterSeconds: RETRY_SECONDS,
+            details: { limit: perTenant },
           });
         }
         if (this.#total + bytes > total)

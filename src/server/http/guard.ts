@@ -37,7 +37,8 @@ export async function checkRate(
   if (outcome.allowed) return;
   const retryAfterSeconds = Math.ceil(outcome.retryAfterMs / 1_000);
   throw new RequestError("RATE_LIMITED", `This key may send ${calls} requests per ${per}, ${burst} at once`, {
-    ...{ retryAfterSeconds, headers },
+    retryAfterSeconds,
+    headers,
   });
 }
 

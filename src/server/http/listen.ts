@@ -42,7 +42,11 @@ export async function listen(
   // The Request and Response of a program that embeds a server stay its own. The command line turns on the faster ones.
   const overrideGlobalObjects = false;
   const server = serve({
-    ...{ fetch: app.fetch, hostname: host, port, serverOptions: CONNECTION_OPTIONS, overrideGlobalObjects },
+    fetch: app.fetch,
+    hostname: host,
+    port,
+    serverOptions: CONNECTION_OPTIONS,
+    overrideGlobalObjects,
     ...(peers === undefined ? {} : { createServer: createServerWith(peers) }),
   });
   server.maxConnections = MAX_CONNECTIONS;

@@ -43,9 +43,15 @@ export function addOidcRoutes(app: App, dependencies: ServerDependencies): void 
       const isFirst = await claimSignIn(transaction, attemptHash, now + 2 * SIGN_IN_MS);
       if (!isFirst) throw new Error("The sign-in was already used");
       await insertSession(transaction, {
-        ...{ id, tenant_id: tenantId, key_id: keyId, hash, ip, scopes: JSON.stringify(scopes) },
+        id,
+        tenant_id: tenantId,
+        key_id: keyId,
+        hash,
+        ip,
+        scopes: JSON.stringify(scopes),
         user_agent: (c.req.header("user-agent") ?? "").slice(0, MAX_USER_AGENT),
-        ...{ created_at: now, expires_at: now + SESSION_MS },
+        created_at: now,
+        expires_at: now + SESSION_MS,
       });
       const actor = { name: `key:${keyId}`, ip, requestId: c.get("requestId") };
       await appendAudit(transaction, { actor, tenantId, action: "console.signed_in", target: id, details: { scopes } });

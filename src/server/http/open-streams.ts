@@ -190,7 +190,8 @@ export class OpenStreams implements Disposable {
 
 function tooMany(whose: "tenant" | "key", limit: number): RequestError {
   return new RequestError("RATE_LIMITED", `This ${whose} may have ${limit} streams open at a time`, {
-    ...{ retryAfterSeconds: RETRY_SECONDS, details: { limit } },
+    retryAfterSeconds: RETRY_SECONDS,
+    details: { limit },
   });
 }
 

@@ -96,7 +96,8 @@ function toRouteConfig(
 /** Adds what a handler reads by itself to the documentation of its route. */
 function withRequest({ request, ...route }: RouteConfig, { headers, body, format }: RequestDocumentation): RouteConfig {
   const content = body && {
-    ...{ required: true, description: body.description },
+    required: true,
+    description: body.description,
     content: { [JSON_TYPE]: { schema: body.schema } },
   };
   return {

@@ -49,7 +49,8 @@ export class UnreadResponses {
     if (unread > this.#limits.perTenant) {
       const message = `The clients of this tenant have not read ${unread} bytes of responses`;
       throw new RequestError("RATE_LIMITED", message, {
-        ...{ retryAfterSeconds: RETRY_SECONDS, details: { limit: this.#limits.perTenant } },
+        retryAfterSeconds: RETRY_SECONDS,
+        details: { limit: this.#limits.perTenant },
       });
     }
     // Its client may be gone already.

@@ -27,7 +27,10 @@ const fromColumn = (text: string): string => (text.startsWith('"') ? (JSON.parse
 
 const toKey = (key: string): Buffer => Buffer.from(key, "utf8");
 const toEntry = (row: KvEntriesTable): KvEntry => ({
-  ...{ key: Buffer.from(row.key).toString("utf8"), kind: row.kind, data: row.data, version: row.version },
+  key: Buffer.from(row.key).toString("utf8"),
+  kind: row.kind,
+  data: row.data,
+  version: row.version,
   ...(row.expires_at === null ? {} : { expiresAt: row.expires_at }),
 });
 

@@ -103,7 +103,11 @@ function toMessage(
     return value === null ? [] : [[name, value] as const];
   });
   return {
-    ...{ type: "request", at, tenantId: tenant.id, keyId, endpoint },
+    type: "request",
+    at,
+    tenantId: tenant.id,
+    keyId,
+    endpoint,
     method: method as PeerRequestMessage["method"],
     headers: Object.fromEntries(sent),
   };

@@ -70,10 +70,7 @@ export class TenantCodeMode implements AsyncDisposable {
     // Without TypeScript on this machine, code runs unchecked.
     const codeMode = createHostedCodeMode(
       glovebox,
-      {
-        ...{ tenantId, typeCheck: "auto", typeChecker: this.#checker },
-        language: ["typescript", "javascript", "python"],
-      },
+      { tenantId, typeCheck: "auto", typeChecker: this.#checker, language: ["typescript", "javascript", "python"] },
       this.#toHosted(tenantId),
     );
     const recorded = { execute: (call: ToolCall, context?: CallContext) => this.#execute(codeMode, call, context) };

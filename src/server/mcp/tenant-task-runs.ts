@@ -12,8 +12,12 @@ function toTaskRun(row: RunRow, { tenant }: CallCaller): McpTaskRun {
   // A run that has ended is deleted after these days.
   const keptUntil = row.created_at + tenant.policy.retention.callDays * DAY_MS;
   return {
-    ...{ id: row.id, toolName: row.tool_name, state: row.state, createdAt: row.created_at },
-    ...{ waits: JSON.parse(row.waits) as McpTaskRun["waits"], expiresAt: Math.min(row.expires_at, keptUntil) },
+    id: row.id,
+    toolName: row.tool_name,
+    state: row.state,
+    createdAt: row.created_at,
+    waits: JSON.parse(row.waits) as McpTaskRun["waits"],
+    expiresAt: Math.min(row.expires_at, keptUntil),
     ...(row.result === null ? {} : { result: JSON.parse(row.result) as NonNullable<McpTaskRun["result"]> }),
     ...(row.ended_at === null ? {} : { updatedAt: row.ended_at }),
   };

@@ -61,7 +61,10 @@ export class Metrics {
       read: (state: FleetState) => readonly (readonly [string, number])[],
     ): void => {
       new Gauge({
-        ...{ name, help, labelNames: ["pool"], registers: [this.registry] },
+        name,
+        help,
+        labelNames: ["pool"],
+        registers: [this.registry],
         collect() {
           this.reset();
           for (const [pool, value] of read(fleet())) this.inc({ pool }, value);

@@ -63,7 +63,10 @@ export function rateStatus({ calls, per, burst = calls }: Rate, fullAt: number |
   const refillMs = RATE_MS[per] / calls;
   const missing = Math.max(0, (fullAt ?? now) - now) / refillMs;
   return {
-    ...{ name: "rate", limit: burst, used: Math.ceil(missing), remaining: Math.max(0, Math.floor(burst - missing)) },
+    name: "rate",
+    limit: burst,
+    used: Math.ceil(missing),
+    remaining: Math.max(0, Math.floor(burst - missing)),
     windowSeconds: Math.max(1, Math.round((burst * refillMs) / 1_000)),
     resetSeconds: Math.ceil((missing * refillMs) / 1_000),
   };
@@ -84,7 +87,10 @@ export function quotaStatuses(
       const { startsAt, endsAt } = windowAt(period, now);
       const used = counters.get(`${resource}:${period}:${startsAt}`) ?? 0;
       statuses.push({
-        ...{ name: `${resource}:${period}`, limit, used, remaining: Math.max(0, limit - used) },
+        name: `${resource}:${period}`,
+        limit,
+        used,
+        remaining: Math.max(0, limit - used),
         windowSeconds: Math.round((endsAt - startsAt) / 1_000),
         resetSeconds: Math.ceil((endsAt - now) / 1_000),
       });

@@ -50,11 +50,17 @@ const KEY_PREFIX = "key_";
 export const isKeyId = (callerId: string): boolean => callerId.startsWith(KEY_PREFIX);
 
 const toApiKey = (row: ApiKeysTable): ApiKeyRecord => ({
-  ...{ id: row.id, tenantId: row.tenant_id, name: row.name, prefix: row.prefix },
+  id: row.id,
+  tenantId: row.tenant_id,
+  name: row.name,
+  prefix: row.prefix,
   scopes: readJson(StoredScopesSchema, row.scopes, "list of scopes"),
   rateLimit: row.rate_limit === null ? null : readJson(KeyRateLimitSchema, row.rate_limit, "rate limit of a key"),
   callLimits: row.limits === null ? {} : readJson(KeyCallLimitsSchema, row.limits, "limits of a key"),
-  ...{ createdAt: row.created_at, expiresAt: row.expires_at, lastUsedAt: row.last_used_at, revokedAt: row.revoked_at },
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  lastUsedAt: row.last_used_at,
+  revokedAt: row.revoked_at,
 });
 
 const limitColumns = ({ rateLimit, callLimits }: Pick<ApiKeyRecord, "rateLimit" | "callLimits">) => ({
@@ -91,10 +97,17 @@ export async function insertKey(
 ): Promise<ApiKeyRecord> {
   const { callLimits = {} } = key;
   const row: ApiKeysTable = {
-    ...{ id: key.id, tenant_id: key.tenantId, name: key.name, hash: key.hash, prefix: key.prefix },
-    ...{ scopes: JSON.stringify(key.scopes), created_at: Date.now(), expires_at: key.expiresAt },
+    id: key.id,
+    tenant_id: key.tenantId,
+    name: key.name,
+    hash: key.hash,
+    prefix: key.prefix,
+    scopes: JSON.stringify(key.scopes),
+    created_at: Date.now(),
+    expires_at: key.expiresAt,
     ...limitColumns({ rateLimit: key.rateLimit, callLimits }),
-    ...{ last_used_at: null, revoked_at: null },
+    last_used_at: null,
+    revoked_at: null,
   };
   await db.insertInto("api_keys").values(row).execute();
   return toApiKey(row);

@@ -36,8 +36,14 @@ export async function parkClaimed(transaction: Db, call: CallRow, approval: Appr
   const { numUpdatedRows } = await transaction
     .updateTable("calls")
     .set({
-      ...{ state: "waiting_for_approval", effects: "none", approval_id: approval.id, attempts: 0 },
-      ...{ tool_version: approval.tool_version, started_at: null, lease_owner: null, lease_until: null },
+      state: "waiting_for_approval",
+      effects: "none",
+      approval_id: approval.id,
+      attempts: 0,
+      tool_version: approval.tool_version,
+      started_at: null,
+      lease_owner: null,
+      lease_until: null,
     })
     .where("id", "=", call.id)
     .where("fence", "=", call.fence)

@@ -40,13 +40,13 @@ export async function appendAudit(db: Db, event: AuditEvent): Promise<void> {
     (await db.selectFrom("tenants").select("id").where("id", "=", tenantId).executeTakeFirst()) === undefined;
   const texts = {
     // A key of a tool's value can have a NUL, which Postgres does not store.
-    ...{ actor: actor.name, target: target.replaceAll("\0", "\\0"), ip: actor.ip, request_id: actor.requestId },
+    actor: actor.name,
+    target: target.replaceAll("\0", "\\0"),
+    ip: actor.ip,
+    request_id: actor.requestId,
     details: JSON.stringify(details),
   };
-  const facts = {
-    ...{ sequence: last.sequence + 1, at: Date.now(), tenant_id: tenantId, action },
-    previous_hash: last.hash,
-  };
+  const facts = { sequence: last.sequence + 1, at: Date.now(), tenant_id: tenantId, action, previous_hash: last.hash };
   await db
     .insertInto("audit")
     .values(toChainedRow(facts, isGone ? ERASED_TEXTS : texts))

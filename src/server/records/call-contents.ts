@@ -58,7 +58,9 @@ export async function separateContents(
     return text === OMITTED ? null : text;
   };
   const kept: Texts = {
-    ...{ input: textOf("input"), output: textOf("output"), timeline: textOf("timeline") },
+    input: textOf("input"),
+    output: textOf("output"),
+    timeline: textOf("timeline"),
     content: bitsOf({ recording, parts }),
   };
   const moved: { readonly kind: ContentColumn | keyof CallExtras; readonly text: string }[] = [];

@@ -78,9 +78,17 @@ async function recordEnded(transaction: Db, rows: readonly CallRow[]): Promise<v
         type: `call.${row.state as "succeeded" | "failed" | "cancelled"}` as const,
         // Without input and output: a receiver fetches them with a key that may read them.
         data: {
-          ...{ id: row.id, tool: row.tool_name, version: row.tool_version, alias: row.alias, mode: row.mode },
-          ...{ state: row.state, effects: row.effects, error: parseColumn(row.error), caller: row.key_id },
-          ...{ createdAt: row.created_at, endedAt: row.ended_at },
+          id: row.id,
+          tool: row.tool_name,
+          version: row.tool_version,
+          alias: row.alias,
+          mode: row.mode,
+          state: row.state,
+          effects: row.effects,
+          error: parseColumn(row.error),
+          caller: row.key_id,
+          createdAt: row.created_at,
+          endedAt: row.ended_at,
         },
       })),
   );
@@ -199,8 +207,15 @@ export function toStorableCall({ row }: EndedCall): EndedCall {
       ...row,
       tool_name: toStorableName(row.tool_name),
       alias: toStorableName(row.alias),
-      ...{ session_id: null, key_id: row.key_id.replaceAll("\0", "?").toWellFormed() },
-      ...{ input: null, output: null, logs: null, usage: null, calls: null, timeline: null, content: 0 },
+      session_id: null,
+      key_id: row.key_id.replaceAll("\0", "?").toWellFormed(),
+      input: null,
+      output: null,
+      logs: null,
+      usage: null,
+      calls: null,
+      timeline: null,
+      content: 0,
       error: error === null ? null : JSON.stringify({ code: String(code), message, recoverable: false }),
     },
   };
@@ -216,8 +231,17 @@ export const notRunOutcome = (
   error: object,
   input: string | null,
 ): CallOutcome => ({
-  ...{ state, effects: "none", tool_version: row.tool_version, input, output: null, error: JSON.stringify(error) },
-  ...{ logs: null, usage: null, calls: null, timeline: null, ended_at: Date.now() },
+  state,
+  effects: "none",
+  tool_version: row.tool_version,
+  input,
+  output: null,
+  error: JSON.stringify(error),
+  logs: null,
+  usage: null,
+  calls: null,
+  timeline: null,
+  ended_at: Date.now(),
 });
 
 /**

@@ -43,9 +43,13 @@ export function summarize(calls: readonly EndedSummary[]): Summary {
   const sorted = calls.map(({ ms }) => ms);
   const waits = calls.flatMap(({ waitMs }) => waitMs ?? []).sort((one, other) => one - other);
   return {
-    ...{ calls: calls.length, failed: calls.filter(({ isFailed }) => isFailed).length },
-    ...{ p50: percentile(sorted, 0.5), p95: percentile(sorted, 0.95), p99: percentile(sorted, 0.99) },
-    ...{ cpuMs: calls.reduce((sum, { cpuMs }) => sum + cpuMs, 0), waitP95: percentile(waits, 0.95) },
+    calls: calls.length,
+    failed: calls.filter(({ isFailed }) => isFailed).length,
+    p50: percentile(sorted, 0.5),
+    p95: percentile(sorted, 0.95),
+    p99: percentile(sorted, 0.99),
+    cpuMs: calls.reduce((sum, { cpuMs }) => sum + cpuMs, 0),
+    waitP95: percentile(waits, 0.95),
   };
 }
 

@@ -18,9 +18,11 @@ export const PAGE = 100;
 
 const EntrySchema: z.ZodType<LogEntry> = z.strictObject({
   level: z.enum(["debug", "info", "warn", "error"]),
-  ...{ time: z.number(), message: z.string() },
+  time: z.number(),
+  message: z.string(),
   data: z.json().optional(),
-  ...{ place: z.string().optional(), callId: z.string().optional() },
+  place: z.string().optional(),
+  callId: z.string().optional(),
 }) as never;
 
 export interface LiveLine {
@@ -121,7 +123,12 @@ export async function storeSnapshot(
   await db
     .insertInto("live_logs")
     .values({
-      ...{ tenant_id: tenantId, call_id: callId, attempt, created_at: databaseNow, position: SNAPSHOT_POSITION, text },
+      tenant_id: tenantId,
+      call_id: callId,
+      attempt,
+      created_at: databaseNow,
+      position: SNAPSHOT_POSITION,
+      text,
     })
     .onConflict((conflict) =>
       conflict.columns(["call_id", "attempt", "position"]).doUpdateSet({ text, created_at: databaseNow }),

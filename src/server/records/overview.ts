@@ -81,8 +81,14 @@ export async function readOverview(
   const before = hours === undefined ? [] : spread(await countByHour(db, hours), hours, { from, width, buckets });
   const total = before.reduce<Summary>((sum, counts) => addCounts(sum, counts), summarize(ended));
   return {
-    ...{ from, until, isPartial, completeFrom },
-    ...{ total, tools, tenants: tenants.map(({ tool: _, ...tenant }) => tenant), cpuMs: total.cpuMs },
+    from,
+    until,
+    isPartial,
+    completeFrom,
+    total,
+    tools,
+    tenants: tenants.map(({ tool: _, ...tenant }) => tenant),
+    cpuMs: total.cpuMs,
     buckets: Array.from({ length: buckets }, (_, index) => ({
       at: Math.round(from + index * width),
       ...addCounts(summarize(byBucket.get(index) ?? []), before[index]),
@@ -145,7 +151,10 @@ async function countByHour(db: Db, period: Period): Promise<readonly (Counts & {
     .groupBy("hour")
     .execute();
   return rows.map(({ hour, all, bad, cpu }) => ({
-    ...{ hour: Number(hour), calls: Number(all), failed: Number(bad), cpuMs: Number(cpu) },
+    hour: Number(hour),
+    calls: Number(all),
+    failed: Number(bad),
+    cpuMs: Number(cpu),
   }));
 }
 
@@ -169,8 +178,11 @@ async function countByGroup(db: Db, period: Period, columns: GroupColumns): Prom
     .limit(MAX_GROUPS)
     .execute();
   return rows.map((row) => ({
-    ...{ tenantId: row.tenant_id, tool: row.tool, cpuMs: Number(row.cpu) },
-    ...{ calls: Math.round(Number(row.all)), failed: Math.round(Number(row.bad)) },
+    tenantId: row.tenant_id,
+    tool: row.tool,
+    cpuMs: Number(row.cpu),
+    calls: Math.round(Number(row.all)),
+    failed: Math.round(Number(row.bad)),
   }));
 }
 

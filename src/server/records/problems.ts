@@ -63,8 +63,12 @@ async function findWaitingVersions({ db, tenantId }: Search): Promise<readonly P
     .limit(MAX_OF_KIND);
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
   return (await query.execute()).map((row) => ({
-    ...{ kind: "version_waiting", tenantId: row.tenant_id, target: `${row.tool_name}@${row.version}`, count: 1 },
-    ...{ at: row.created_at, details: {} },
+    kind: "version_waiting",
+    tenantId: row.tenant_id,
+    target: `${row.tool_name}@${row.version}`,
+    count: 1,
+    at: row.created_at,
+    details: {},
   }));
 }
 
@@ -102,7 +106,12 @@ interface WaitingRow {
 /** Returns a problem for each tool of which something waits. Postgres returns sums as text. */
 const toWaiting = (kind: ProblemRecord["kind"], rows: readonly WaitingRow[]): readonly ProblemRecord[] =>
   rows.map(({ tenant_id: tenantId, tool_name: target, count, at }) => ({
-    ...{ kind, tenantId, target, count: Number(count), at: Number(at), details: {} },
+    kind,
+    tenantId,
+    target,
+    count: Number(count),
+    at: Number(at),
+    details: {},
   }));
 
 async function findRollbacks({ db, tenantId, now }: Search): Promise<readonly ProblemRecord[]> {
@@ -114,8 +123,12 @@ async function findRollbacks({ db, tenantId, now }: Search): Promise<readonly Pr
     .limit(MAX_OF_KIND);
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
   return (await query.execute()).map((row) => ({
-    ...{ kind: "release_rolled_back", tenantId: row.tenant_id, target: `${row.tool_name}:${row.alias}`, count: 1 },
-    ...{ at: row.created_at, details: {} },
+    kind: "release_rolled_back",
+    tenantId: row.tenant_id,
+    target: `${row.tool_name}:${row.alias}`,
+    count: 1,
+    at: row.created_at,
+    details: {},
   }));
 }
 
@@ -163,8 +176,12 @@ async function findFailingWebhooks({ db, tenantId, now }: Search): Promise<reado
     for (const { tenant_id, webhook_id: target, count, at } of rows) {
       const { details, ...known } = found.get(target) ?? { count: 0, at: 0, details: { failed: 0, retried: 0 } };
       found.set(target, {
-        ...{ kind: "webhook_failing", tenantId: tenant_id, target, count: known.count + Number(count) },
-        ...{ at: Math.max(known.at, Number(at)), details: { ...details, [name]: Number(count) } },
+        kind: "webhook_failing",
+        tenantId: tenant_id,
+        target,
+        count: known.count + Number(count),
+        at: Math.max(known.at, Number(at)),
+        details: { ...details, [name]: Number(count) },
       });
     }
   }
@@ -185,7 +202,11 @@ async function findFailingSchedules({ db, tenantId }: Search): Promise<readonly 
   return (await query.execute()).map((row) => {
     const { code } = JSON.parse(row.error ?? "{}") as { readonly code?: string };
     return {
-      ...{ kind: "schedule_failing", tenantId: row.tenant_id, target: row.id, count: 1, at: row.ended_at ?? 0 },
+      kind: "schedule_failing",
+      tenantId: row.tenant_id,
+      target: row.id,
+      count: 1,
+      at: row.ended_at ?? 0,
       details: { name: row.name, tool: row.tool_name, callId: row.call_id, code: code ?? "INTERNAL" },
     };
   });
@@ -201,8 +222,12 @@ async function findQuarantined({ db, tenantId, now }: Search, glovebox: Glovebox
     .limit(MAX_OF_KIND);
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
   return (await query.execute()).map((row) => ({
-    ...{ kind: "tool_quarantined", tenantId: row.tenant_id, target: `${row.tool_name}@${row.version}`, count: 1 },
-    ...{ at: now, details: { callsLeft: callsLeft.get(row.bundle_hash) ?? 0 } },
+    kind: "tool_quarantined",
+    tenantId: row.tenant_id,
+    target: `${row.tool_name}@${row.version}`,
+    count: 1,
+    at: now,
+    details: { callsLeft: callsLeft.get(row.bundle_hash) ?? 0 },
   }));
 }
 
@@ -216,8 +241,11 @@ function findOpenCircuits({ tenantId, now }: Search, glovebox: Glovebox): readon
     .filter(({ state }) => state !== "closed")
     .slice(0, MAX_OF_KIND)
     .map(({ sourceId, source, tenantId: owner, state, failures, rejected, since, nextProbeAt, lastFailure }) => ({
-      ...{ kind: "circuit_open", tenantId: owner ?? null, target: toSourceName(sourceId, source) },
-      ...{ count: rejected, at: since ?? now },
+      kind: "circuit_open",
+      tenantId: owner ?? null,
+      target: toSourceName(sourceId, source),
+      count: rejected,
+      at: since ?? now,
       details: { state, failures, rejected, nextProbeAt: nextProbeAt ?? null, code: lastFailure?.code ?? null },
     }));
 }
@@ -228,7 +256,11 @@ function findMissingLayers({ tenantId, now }: Search, glovebox: Glovebox): reado
   return Object.entries(glovebox.hardening)
     .filter(([, state]) => state === "missing" || state === "switched-off")
     .map(([layer, state]) => ({
-      ...{ kind: "worker_unhardened", tenantId: null, target: layer, count: 1, at: now },
+      kind: "worker_unhardened",
+      tenantId: null,
+      target: layer,
+      count: 1,
+      at: now,
       details: { state, stops: LAYERS[layer as Layer].stops, get: LAYERS[layer as Layer].get },
     }));
 }
@@ -258,9 +290,7 @@ async function findFailingTools({ db }: Search, overview: OverviewRecord): Promi
     const { tenantId, tool, calls } = group;
     const failed = Math.round(group.failed * (await faultShare(db, group, overview.from)));
     if (!isFailing({ calls, failed })) continue;
-    found.push({
-      ...{ kind: "tool_failing", tenantId, target: tool, count: failed, at: overview.until, details: { calls } },
-    });
+    found.push({ kind: "tool_failing", tenantId, target: tool, count: failed, at: overview.until, details: { calls } });
   }
   return found;
 }

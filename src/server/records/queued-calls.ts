@@ -43,7 +43,10 @@ export async function findQueued(db: Db, filter: QueuedFilter): Promise<readonly
     }
   }
   return (await query.execute()).map((row) => ({
-    ...{ id: row.id, tenantId: row.tenant_id, fence: row.fence, runAt: row.run_at ?? 0 },
+    id: row.id,
+    tenantId: row.tenant_id,
+    fence: row.fence,
+    runAt: row.run_at ?? 0,
     // Each session belongs to one server, also if its isolate is on an executor.
     isLocal: row.session_id !== null,
   }));

@@ -39,10 +39,13 @@ export interface ReleaseRecord {
 }
 
 const toRelease = (row: ReleasesTable): ReleaseRecord => ({
-  ...{ toolName: row.tool_name, alias: row.alias },
+  toolName: row.tool_name,
+  alias: row.alias,
   versions: readJson(ReleasedVersionsSchema, row.versions, "release"),
   rollback: row.rollback === null ? null : readJson(RollbackPolicySchema, row.rollback, "rollback policy"),
-  ...{ revision: row.revision, changedBy: row.changed_by, updatedAt: row.updated_at },
+  revision: row.revision,
+  changedBy: row.changed_by,
+  updatedAt: row.updated_at,
 });
 
 const isSamePolicy = (a: RollbackPolicy | null, b: RollbackPolicy | null): boolean =>
@@ -156,9 +159,12 @@ export async function storeRelease(
   const now = Date.now();
   const names = { tenant_id: tenantId, tool_name: toolName, alias };
   const row: ReleasesTable = {
-    ...{ ...names, versions: JSON.stringify(versions), revision },
+    ...names,
+    versions: JSON.stringify(versions),
+    revision,
     rollback: rollback === null ? null : JSON.stringify(rollback),
-    ...{ changed_by: changedBy, updated_at: now },
+    changed_by: changedBy,
+    updated_at: now,
   };
   await db
     .insertInto("releases")

@@ -40,11 +40,24 @@ const WITHOUT_INPUT = [
 export type DueSchedule = Omit<SchedulesTable, "input">;
 
 export const toSchedule = (row: DueSchedule & { readonly input: string | null }): ScheduleRecord => ({
-  ...{ id: row.id, name: row.name, tool: row.tool_name, alias: row.alias },
-  ...{ input: row.input === null ? null : JSON.parse(row.input), omitted: row.input === null },
-  ...{ cron: row.cron, timeZone: row.time_zone, overlap: row.overlap, catchUp: row.catch_up, state: row.state },
-  ...{ nextAt: row.next_at, lastAt: row.last_at, lastCallId: row.last_call_id, skipped: row.skipped },
-  ...{ createdBy: row.created_by, createdAt: row.created_at, updatedAt: row.updated_at },
+  id: row.id,
+  name: row.name,
+  tool: row.tool_name,
+  alias: row.alias,
+  input: row.input === null ? null : JSON.parse(row.input),
+  omitted: row.input === null,
+  cron: row.cron,
+  timeZone: row.time_zone,
+  overlap: row.overlap,
+  catchUp: row.catch_up,
+  state: row.state,
+  nextAt: row.next_at,
+  lastAt: row.last_at,
+  lastCallId: row.last_call_id,
+  skipped: row.skipped,
+  createdBy: row.created_by,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
 });
 
 /** Lists the schedules of a tenant by name, without large inputs. */

@@ -21,8 +21,11 @@ export interface SecretInfo {
 }
 
 const toInfo = (row: Omit<SecretsTable, "sealed" | "tenant_id">): SecretInfo => ({
-  ...{ name: row.name, hosts: readJson(HostsSchema, row.hosts, "list of hosts"), changedBy: row.changed_by },
-  ...{ createdAt: row.created_at, updatedAt: row.updated_at },
+  name: row.name,
+  hosts: readJson(HostsSchema, row.hosts, "list of hosts"),
+  changedBy: row.changed_by,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
 });
 
 export async function listSecrets(db: Db, tenantId: string): Promise<readonly SecretInfo[]> {
@@ -66,7 +69,9 @@ export async function storeSecret(
     throw new ToolError("QUOTA_EXCEEDED", `The tenant has ${others.length} secrets, which is the largest number`);
   const changes = {
     sealed: key.seal(value, { table: "secrets", tenantId, name }),
-    ...{ hosts: JSON.stringify(hosts), changed_by: changedBy, updated_at: now },
+    hosts: JSON.stringify(hosts),
+    changed_by: changedBy,
+    updated_at: now,
   };
   const known = await db
     .selectFrom("secrets")

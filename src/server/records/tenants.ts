@@ -20,9 +20,13 @@ export interface TenantRecord {
 }
 
 const toTenant = (row: TenantsTable): TenantRecord => ({
-  ...{ id: row.id, name: row.name, state: row.state },
+  id: row.id,
+  name: row.name,
+  state: row.state,
   policy: readJson(TenantPolicySchema, row.policy, "policy of a tenant"),
-  ...{ revision: row.revision, createdAt: row.created_at, updatedAt: row.updated_at },
+  revision: row.revision,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
 });
 
 export async function findTenant(db: Db, id: string): Promise<TenantRecord | undefined> {
@@ -54,7 +58,13 @@ export async function insertTenant(
   }
   const now = Date.now();
   const row: TenantsTable = {
-    ...{ id, name, state: "active", policy: JSON.stringify(policy), revision: 1, created_at: now, updated_at: now },
+    id,
+    name,
+    state: "active",
+    policy: JSON.stringify(policy),
+    revision: 1,
+    created_at: now,
+    updated_at: now,
   };
   await db.insertInto("tenants").values(row).execute();
   return toTenant(row);

@@ -41,11 +41,18 @@ export interface ToolVersionRecord {
 }
 
 const toVersion = (row: ToolVersionsTable): ToolVersionRecord => ({
-  ...{ toolName: row.tool_name, version: row.version, contentHash: row.content_hash, state: row.state },
-  ...{ language: row.language, bundleHash: row.bundle_hash },
+  toolName: row.tool_name,
+  version: row.version,
+  contentHash: row.content_hash,
+  state: row.state,
+  language: row.language,
+  bundleHash: row.bundle_hash,
   definition: readJson(DefinitionSchema, row.definition, "definition of a tool"),
   settings: readJson(VersionSettingsSchema, row.settings, "version of a tool"),
-  ...{ createdBy: row.created_by, createdAt: row.created_at, decidedBy: row.decided_by, decidedAt: row.decided_at },
+  createdBy: row.created_by,
+  createdAt: row.created_at,
+  decidedBy: row.decided_by,
+  decidedAt: row.decided_at,
 });
 
 const bytesOfVersion = ({ definition, settings }: ToolVersionsTable): number => bytesOfTexts(definition, settings);
@@ -181,11 +188,19 @@ export async function insertVersion(
   files: VersionFiles,
 ): Promise<ToolVersionRecord> {
   const row: ToolVersionsTable = {
-    ...{ tenant_id: tenantId, tool_name: version.toolName, version: version.version },
-    ...{ content_hash: version.contentHash, state: version.state, language: version.language },
-    ...{ bundle_hash: version.bundleHash, definition: JSON.stringify(version.definition) },
-    ...{ settings: JSON.stringify(version.settings), created_by: version.createdBy, created_at: Date.now() },
-    ...{ decided_by: null, decided_at: null },
+    tenant_id: tenantId,
+    tool_name: version.toolName,
+    version: version.version,
+    content_hash: version.contentHash,
+    state: version.state,
+    language: version.language,
+    bundle_hash: version.bundleHash,
+    definition: JSON.stringify(version.definition),
+    settings: JSON.stringify(version.settings),
+    created_by: version.createdBy,
+    created_at: Date.now(),
+    decided_by: null,
+    decided_at: null,
   };
   await db.insertInto("tool_versions").values(row).execute();
   for (const kind of ["source", "bundle"] as const) {

@@ -18,9 +18,16 @@ export interface TriggerRecord {
 }
 
 export const toTrigger = (row: TriggersTable): TriggerRecord => ({
-  ...{ id: row.id, name: row.name, tool: row.tool_name, alias: row.alias, verification: row.verification },
-  ...{ state: row.state, path: `/hooks/${row.id}` },
-  ...{ createdBy: row.created_by, createdAt: row.created_at, updatedAt: row.updated_at },
+  id: row.id,
+  name: row.name,
+  tool: row.tool_name,
+  alias: row.alias,
+  verification: row.verification,
+  state: row.state,
+  path: `/hooks/${row.id}`,
+  createdBy: row.created_by,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
 });
 
 /** @throws {ToolError} NAME_TAKEN */

@@ -21,10 +21,17 @@ function toUsage(row: EndedCall): UsageTable {
   const usage = UsageSchema.parse(row.usage === null ? {} : JSON.parse(row.usage));
   const outcome = row.error === null ? "ok" : ErrorSchema.parse(JSON.parse(row.error)).code;
   return {
-    ...{ tenant_id: row.tenant_id, tool_name: row.tool_name, hour: Math.floor(endedAt / HOUR_MS) * HOUR_MS, outcome },
-    ...{ calls: 1, cpu_ms: usage.cpuMs, wall_ms: Math.max(0, endedAt - (row.started_at ?? endedAt)) },
-    ...{ input_bytes: Math.round(usage.inputBytes), output_bytes: Math.round(usage.outputBytes) },
-    ...{ egress_bytes_in: Math.round(usage.egressBytesIn), egress_bytes_out: Math.round(usage.egressBytesOut) },
+    tenant_id: row.tenant_id,
+    tool_name: row.tool_name,
+    hour: Math.floor(endedAt / HOUR_MS) * HOUR_MS,
+    outcome,
+    calls: 1,
+    cpu_ms: usage.cpuMs,
+    wall_ms: Math.max(0, endedAt - (row.started_at ?? endedAt)),
+    input_bytes: Math.round(usage.inputBytes),
+    output_bytes: Math.round(usage.outputBytes),
+    egress_bytes_in: Math.round(usage.egressBytesIn),
+    egress_bytes_out: Math.round(usage.egressBytesOut),
   };
 }
 
@@ -68,9 +75,16 @@ export interface UsageFilter {
 }
 
 export const toUsageRecord = (row: UsageTable) => ({
-  ...{ tool: row.tool_name, hour: row.hour, outcome: row.outcome, calls: row.calls, cpuMs: row.cpu_ms },
-  ...{ wallMs: row.wall_ms, inputBytes: row.input_bytes, outputBytes: row.output_bytes },
-  ...{ egressBytesIn: row.egress_bytes_in, egressBytesOut: row.egress_bytes_out },
+  tool: row.tool_name,
+  hour: row.hour,
+  outcome: row.outcome,
+  calls: row.calls,
+  cpuMs: row.cpu_ms,
+  wallMs: row.wall_ms,
+  inputBytes: row.input_bytes,
+  outputBytes: row.output_bytes,
+  egressBytesIn: row.egress_bytes_in,
+  egressBytesOut: row.egress_bytes_out,
 });
 export type UsageRecord = ReturnType<typeof toUsageRecord>;
 

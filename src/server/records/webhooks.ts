@@ -39,8 +39,13 @@ export interface WebhookRecord {
 }
 
 const toWebhook = (row: WebhooksTable): WebhookRecord => ({
-  ...{ id: row.id, url: row.url, events: readJson(EventsSchema, row.events, "list of events"), state: row.state },
-  ...{ createdBy: row.created_by, createdAt: row.created_at, updatedAt: row.updated_at },
+  id: row.id,
+  url: row.url,
+  events: readJson(EventsSchema, row.events, "list of events"),
+  state: row.state,
+  createdBy: row.created_by,
+  createdAt: row.created_at,
+  updatedAt: row.updated_at,
 });
 
 export async function insertWebhook(db: Db, row: WebhooksTable): Promise<WebhookRecord> {
@@ -102,10 +107,20 @@ function toDelivery(
 ): DeliveriesTable {
   const now = Date.now();
   return {
-    ...{ id: createId("delivery", now), tenant_id, webhook_id: id, event: type },
+    id: createId("delivery", now),
+    tenant_id,
+    webhook_id: id,
+    event: type,
     body: JSON.stringify({ type, timestamp: new Date(now).toISOString(), data }),
-    ...{ state: "waiting", attempts: 0, run_at: now, lease_until: null, fence: 0, status: null, error: null },
-    ...{ created_at: now, ended_at: null },
+    state: "waiting",
+    attempts: 0,
+    run_at: now,
+    lease_until: null,
+    fence: 0,
+    status: null,
+    error: null,
+    created_at: now,
+    ended_at: null,
   };
 }
 

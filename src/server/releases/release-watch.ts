@@ -123,7 +123,11 @@ export class ReleaseWatch implements AsyncDisposable {
       await touchTenant(transaction, tenantId);
       const details = { versions, failedVersion: version, ...count };
       await appendAudit(transaction, {
-        ...{ actor: SERVER_ACTOR, tenantId, action: "release.rolled_back", target: `${toolName}:${alias}`, details },
+        actor: SERVER_ACTOR,
+        tenantId,
+        action: "release.rolled_back",
+        target: `${toolName}:${alias}`,
+        details,
       });
       await emitEvents(transaction, [
         { tenantId, type: "release.rolled_back", data: { tool: toolName, alias, ...details } },

@@ -15,7 +15,10 @@ export const ReplicaMessageSchema = z.discriminatedUnion("type", [
    * Each replica answers.
    */
   z.strictObject({
-    ...{ type: z.literal("watch"), request: IdSchema, tenant: IdSchema, call: IdSchema },
+    type: z.literal("watch"),
+    request: IdSchema,
+    tenant: IdSchema,
+    call: IdSchema,
     timeline: z.literal(true).optional(),
   }),
   /** Something of a tenant has changed: its state, its policy, or its secrets. With a request, the tenant is being deleted. */

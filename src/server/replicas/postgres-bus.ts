@@ -52,7 +52,9 @@ export class PostgresBus implements ReplicaBus {
     this.#subscriptions = new Subscriptions(options.onError);
     this.#background = new BackgroundWork(options.onError);
     this.#listener = new NotifyListener({
-      ...{ url: options.url, db: options.db, replicaId: this.replicaId },
+      url: options.url,
+      db: options.db,
+      replicaId: this.replicaId,
       onNotification: () => this.#wake(),
     });
     this.#timers = [

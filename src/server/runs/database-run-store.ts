@@ -29,14 +29,22 @@ type RunKind = (typeof KINDS)[number];
 const isKind = (kind: string): kind is RunKind => KINDS.some((one) => one === kind);
 
 const toRecord = (row: RunsTable): RunRecord => ({
-  ...{ id: row.id, tenantId: row.tenant_id, kind: row.kind },
-  ...{ toolName: row.tool_name, input: row.input, state: row.state },
+  id: row.id,
+  tenantId: row.tenant_id,
+  kind: row.kind,
+  toolName: row.tool_name,
+  input: row.input,
+  state: row.state,
   ...(row.tool_version === null ? {} : { toolVersion: row.tool_version }),
-  ...{ fence: row.fence, leaseUntil: row.lease_until, waits: JSON.parse(row.waits) as readonly RunWait[] },
+  fence: row.fence,
+  leaseUntil: row.lease_until,
+  waits: JSON.parse(row.waits) as readonly RunWait[],
   ...(row.wake_at === null ? {} : { wakeAt: row.wake_at }),
   ...(row.result === null ? {} : { result: JSON.parse(row.result) as ToolResult }),
-  ...{ createdAt: row.created_at, expiresAt: row.expires_at },
-  ...{ journalLength: row.journal_length, entries: row.entries },
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  journalLength: row.journal_length,
+  entries: row.entries,
 });
 
 export interface DatabaseRunStoreOptions {
@@ -87,10 +95,22 @@ export class DatabaseRunStore implements RunStore {
         .where("state", "in", OPEN)
         .executeTakeFirstOrThrow();
       const row: RunsTable = {
-        ...{ id: run.id, tenant_id: run.tenantId, kind },
-        ...{ tool_name: run.toolName, tool_version: run.toolVersion ?? null },
-        ...{ input: run.input, state: "running", fence: 1, lease_until: run.leaseUntil, wake_at: null, waits: "[]" },
-        ...{ result: null, created_at: run.createdAt, expires_at: run.expiresAt, journal_length: 0, entries: 0 },
+        id: run.id,
+        tenant_id: run.tenantId,
+        kind,
+        tool_name: run.toolName,
+        tool_version: run.toolVersion ?? null,
+        input: run.input,
+        state: "running",
+        fence: 1,
+        lease_until: run.leaseUntil,
+        wake_at: null,
+        waits: "[]",
+        result: null,
+        created_at: run.createdAt,
+        expires_at: run.expiresAt,
+        journal_length: 0,
+        entries: 0,
         ended_at: null,
       };
       if (Number(open) >= maxOpen) {

@@ -91,11 +91,21 @@ const showWaits = (waits: string): JsonValue => parse(toStoredJson(parse(waits))
 
 /** Returns a run as lists show it. */
 export const showSummary = (row: RunSummaryRow): object => ({
-  ...{ id: row.id, tenantId: row.tenant_id, kind: row.kind, tool: row.tool_name },
+  id: row.id,
+  tenantId: row.tenant_id,
+  kind: row.kind,
+  tool: row.tool_name,
   version: row.tool_version === null ? null : Number(row.tool_version),
-  ...{ state: row.state, keyId: row.key_id, waits: showWaits(row.waits) },
-  ...{ attempts: row.fence, entries: row.entries, journalLength: row.journal_length, createdAt: row.created_at },
-  ...{ expiresAt: row.expires_at, wakeAt: row.wake_at, endedAt: row.ended_at },
+  state: row.state,
+  keyId: row.key_id,
+  waits: showWaits(row.waits),
+  attempts: row.fence,
+  entries: row.entries,
+  journalLength: row.journal_length,
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  wakeAt: row.wake_at,
+  endedAt: row.ended_at,
 });
 
 /**
@@ -158,7 +168,9 @@ export async function endRun(transaction: Db, run: RunRecord, result: ToolResult
   const version = run.toolVersion === undefined ? undefined : Number(run.toolVersion);
   const row = {
     ...toNewRow({ toolName: run.toolName, input, version }, { tenantId: run.tenantId, keyId, now }, "run"),
-    ...{ id: run.id, created_at: run.createdAt, attempts: run.fence },
+    id: run.id,
+    created_at: run.createdAt,
+    attempts: run.fence,
     // Its last attempt: the time for which it has waited is not the tool's.
     started_at: Math.max(run.createdAt, now - Math.round(result.durationMs)),
   };

@@ -118,7 +118,10 @@ export class RunService implements AsyncDisposable {
     const { database, glovebox, onError } = dependencies;
     this.#store = new DatabaseRunStore({ ...database, onEnded: endRun, onWaiting: reportWaits });
     this.#options = {
-      ...{ store: this.#store, leaseMs: LEASE_MS, pollMs: 0, onError },
+      store: this.#store,
+      leaseMs: LEASE_MS,
+      pollMs: 0,
+      onError,
       tenantLimits: (tenantId) => this.#limitsOf(tenantId),
       prepare: (run) => this.#prepare(run),
       onAttempt: (...attempt) => this.#attempted(...attempt),
@@ -186,8 +189,13 @@ export class RunService implements AsyncDisposable {
     const key = { tenantId: tenant.id, id: createId("call") };
     const hash = requestHash(request);
     const known = await insertRequest(this.#dependencies.database.db, {
-      ...{ tenant_id: key.tenantId, run_id: key.id, key_id: keyId, request_hash: hash, cancel_requested: 0 },
-      ...{ idempotency_key: request.idempotencyKey ?? null, created_at: this.#dependencies.database.clock.now() },
+      tenant_id: key.tenantId,
+      run_id: key.id,
+      key_id: keyId,
+      request_hash: hash,
+      cancel_requested: 0,
+      idempotency_key: request.idempotencyKey ?? null,
+      created_at: this.#dependencies.database.clock.now(),
     });
     const isSame = known?.request_hash === hash && known.key_id === keyId;
     if (known !== undefined && !isSame) throw new IdempotencyConflict(true);
@@ -230,7 +238,10 @@ export class RunService implements AsyncDisposable {
     }
     await changeExclusively(this.#dependencies.database, (transaction) =>
       appendAudit(transaction, {
-        ...{ actor: approvedBy, tenantId: tenant.id, action: "approval.approved", target: id },
+        actor: approvedBy,
+        tenantId: tenant.id,
+        action: "approval.approved",
+        target: id,
         details: { runId: id, tool: toolName, version: Number(needed.version) },
       }),
     );
@@ -315,7 +326,9 @@ export class RunService implements AsyncDisposable {
       ...(run.kind === "tool" ? { approvalOf } : {}),
       // The calls that an attempt makes have ids below its own.
       callId: `${run.id}.${run.fence}`,
-      ...{ nestedCalls: nested.observer, onLog, logSourceLocations: true },
+      nestedCalls: nested.observer,
+      onLog,
+      logSourceLocations: true,
       ...(await callerLimits.quotasOf(keyId)),
     };
   }

@@ -109,7 +109,9 @@ export class Scheduler implements AsyncDisposable {
     for (const at of started) {
       const call = this.#dependencies.calls.toQueuedRow(
         {
-          ...{ toolName: row.tool_name, alias: row.alias, input },
+          toolName: row.tool_name,
+          alias: row.alias,
+          input,
           // A second server that sees the same run adds no second call.
           idempotencyKey: ownKeyOf(row.id, at),
         },
@@ -123,7 +125,8 @@ export class Scheduler implements AsyncDisposable {
     }
     const isFirst = await advanceSchedule(db, row, {
       next_at: nextRunAfter({ cron: row.cron, timeZone: row.time_zone }, now),
-      ...{ last_at: started.at(-1) ?? row.last_at, last_call_id: added.at(-1) ?? row.last_call_id },
+      last_at: started.at(-1) ?? row.last_at,
+      last_call_id: added.at(-1) ?? row.last_call_id,
       skipped: row.skipped + skipped,
     });
     if (!isFirst) throw new LostRace();

@@ -148,7 +148,12 @@ export async function deploy(
           transaction,
           tenantId,
           {
-            ...{ toolName, version: (latest?.version ?? 0) + 1, contentHash, definition, settings, createdBy: keyId },
+            toolName,
+            version: (latest?.version ?? 0) + 1,
+            contentHash,
+            definition,
+            settings,
+            createdBy: keyId,
             state: isApproved ? "ready" : "waiting_for_approval",
             language: next.language,
             bundleHash: bundle.sha256,
@@ -163,13 +168,18 @@ export async function deploy(
           { ...key, alias: alias as string },
           {
             versions: withCanary(before?.versions, version.version, canaryPercent),
-            ...{ reason: "set", changedBy: keyId, rollback: before?.rollback ?? null },
+            reason: "set",
+            changedBy: keyId,
+            rollback: before?.rollback ?? null,
           },
         )
       : undefined;
     await touchTenant(transaction, tenantId);
     await appendAudit(transaction, {
-      ...{ actor, tenantId, action: "version.deployed", target: `${toolName}@${version.version}` },
+      actor,
+      tenantId,
+      action: "version.deployed",
+      target: `${toolName}@${version.version}`,
       details: { contentHash, state: version.state, requests, isKnown, release: release?.versions ?? null, alias },
     });
     const data = { tool: toolName, version: version.version, contentHash };
@@ -197,7 +207,11 @@ async function approveKnown(
   const key = { tenantId, toolName };
   if (!(await decideVersion(transaction, key, version, { state: "ready", decidedBy: keyId }))) return known;
   await appendAudit(transaction, {
-    ...{ actor, tenantId, action: "version.approved", target: `${toolName}@${version}`, details: {} },
+    actor,
+    tenantId,
+    action: "version.approved",
+    target: `${toolName}@${version}`,
+    details: {},
   });
   return (await findVersion(transaction, key, version)) as ToolVersionRecord;
 }

@@ -119,15 +119,13 @@ export async function runDraft(
     return await glovebox.execute(
       { id, toolName: name, arguments: input },
       {
-        ...{
-          tenantId,
-          signal,
-          timeline: true,
-          logSourceLocations: true,
-          onLog: (entry) => nested.log(entry),
-          nestedCalls: nested.observer,
-          ...(await callerLimits.quotasOf(keyId)),
-        },
+        tenantId,
+        signal,
+        timeline: true,
+        logSourceLocations: true,
+        onLog: (entry) => nested.log(entry),
+        nestedCalls: nested.observer,
+        ...(await callerLimits.quotasOf(keyId)),
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
       },
     );

@@ -46,7 +46,8 @@ export async function inspect(
     const error =
       thrown.code === "TOOL_FAILED"
         ? new ToolError("BUNDLE_FAILED", `The tool fails when it is loaded: ${thrown.message}`, {
-            ...{ details: { ...thrown.details }, cause: thrown },
+            details: { ...thrown.details },
+            cause: thrown,
           })
         : thrown;
     throw map === undefined ? error : toOriginalError(error, map);

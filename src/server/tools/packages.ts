@@ -227,7 +227,9 @@ export class PackageInstaller {
       ...["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=1000"],
     ];
     const child = spawn("npm", ["ci", ...flags, `--registry=${registry}`, `--cache=${join(work, ".npm")}`], {
-      ...{ cwd: work, detached: true, stdio: ["ignore", "ignore", "pipe"] },
+      cwd: work,
+      detached: true,
+      stdio: ["ignore", "ignore", "pipe"],
       env: {
         PATH: path.join(delimiter),
         HOME: work,

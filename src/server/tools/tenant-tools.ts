@@ -318,8 +318,14 @@ export class TenantTools implements Disposable {
   #toReleased(tenantId: string, stored: ToolVersionRecord, weight: number): ReleaseVersion {
     const { toolName, version, definition, bundleHash, language, settings } = stored;
     return {
-      ...{ version: String(version), weight, definition, sha256: bundleHash, language },
-      ...{ grant: settings.grant, limits: settings.limits, isolateLifetime: settings.isolateLifetime },
+      version: String(version),
+      weight,
+      definition,
+      sha256: bundleHash,
+      language,
+      grant: settings.grant,
+      limits: settings.limits,
+      isolateLifetime: settings.isolateLifetime,
       load: async () => {
         const kind = language === "python" ? "source" : "bundle";
         const text = await readVersionFile(this.#db, { tenantId, toolName }, version, kind);

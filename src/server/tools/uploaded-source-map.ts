@@ -106,7 +106,8 @@ export function toOriginalError(error: ToolError, { sources, sourcesContent, map
   const [before, after] = [textOf(details), textOf(located)];
   const text = before !== "" && message.startsWith(before) ? `${after}${message.slice(before.length)}` : message;
   return new ToolError(error.code, text, {
-    ...{ details: { ...located, ...problems }, cause },
+    details: { ...located, ...problems },
+    cause,
     ...(guestStack === undefined ? {} : { guestStack }),
   });
 }
@@ -142,7 +143,8 @@ export function applySourceMap(bundleMap: string, uploaded: UploadedSourceMap): 
     const keep = <Value>(values: readonly Value[], empty: Value): Value[] =>
       values.map((value, index) => (index === upload ? empty : value));
     const merged = {
-      ...{ version: 3 as const, names: [] },
+      version: 3 as const,
+      names: [],
       sources: [...keep(outer.sources, "glovebox/upload.js"), ...uploaded.sources],
       sourcesContent: [...keep(outer.sourcesContent ?? [], null), ...uploaded.sourcesContent],
     };

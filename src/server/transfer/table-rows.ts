@@ -53,8 +53,14 @@ export type Row = { readonly [column: string]: string | number | null | Uint8Arr
 const PAGE = 500;
 /** Rows with large values are read in smaller pages. */
 const PAGES: { readonly [Name in TableName]?: number } = {
-  ...{ blobs: 8, call_contents: 8, schedules: 8, runs: 8 },
-  ...{ kv_entries: 32, run_entries: 32, tool_versions: 100, calls: 100 },
+  blobs: 8,
+  call_contents: 8,
+  schedules: 8,
+  runs: 8,
+  kv_entries: 32,
+  run_entries: 32,
+  tool_versions: 100,
+  calls: 100,
 };
 
 /** Yields all rows of a table in the order of its primary key; with a tenant, only its rows. */

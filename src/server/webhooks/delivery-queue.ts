@@ -134,7 +134,12 @@ export class DeliveryQueue implements AsyncDisposable {
     let error: string | null = null;
     try {
       const response = await send({
-        ...{ url: webhook.url, method: "POST", body: row.body, addresses, timeoutMs: REQUEST_MS, maxResponseBytes: 0 },
+        url: webhook.url,
+        method: "POST",
+        body: row.body,
+        addresses,
+        timeoutMs: REQUEST_MS,
+        maxResponseBytes: 0,
         headers: {
           "content-type": "application/json",
           "user-agent": "glovebox-webhooks",

@@ -145,8 +145,11 @@ export function checkHistory({ operations, steps, records, isIdempotent }: Histo
   const numbers = new Set([...operationsOf.keys(), ...stepsOf.keys(), ...recordsOf.keys()]);
   return [...numbers].flatMap((n) => {
     const evidence: Evidence = {
-      ...{ n, operations: operationsOf.get(n) ?? [], steps: stepsOf.get(n) ?? [] },
-      ...{ records: recordsOf.get(n) ?? [], isIdempotent: isIdempotent(n) },
+      n,
+      operations: operationsOf.get(n) ?? [],
+      steps: stepsOf.get(n) ?? [],
+      records: recordsOf.get(n) ?? [],
+      isIdempotent: isIdempotent(n),
     };
     return CHECKS.flatMap((check) => [...check(evidence)].map(([rule, details]) => ({ rule, n, details })));
   });

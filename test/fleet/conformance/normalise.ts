@@ -29,7 +29,16 @@ export function showCall(call: Call): object {
   const { tool, version, alias, mode, state, effects, sessionId, error, attempts, isRecorded, omitted } = call;
   const { usage, input, output, calls, content, logs = [] } = call;
   return {
-    ...{ tool, version, alias, mode, state, effects, sessionId, attempts, isRecorded, omitted },
+    tool,
+    version,
+    alias,
+    mode,
+    state,
+    effects,
+    sessionId,
+    attempts,
+    isRecorded,
+    omitted,
     ...(normalise({ input, output, error, content }) as object),
     logs: ((logs ?? []) as readonly LogLine[]).map(({ level, message }) => [level, normalise(message)]),
     // The fields, whose values are measured.
@@ -50,7 +59,14 @@ export function showTimeline({ spans: all, calls }: CallTimeline): unknown {
   const spans = all.filter(({ kind }) => !WAITS.has(kind));
   return normalise({
     spans: spans.map(({ kind, name, code, operation, target, status, attributes, callId }) => ({
-      ...{ kind, name, code, operation, target, status, attributes, callId },
+      kind,
+      name,
+      code,
+      operation,
+      target,
+      status,
+      attributes,
+      callId,
     })),
     calls: calls.map(({ toolName, code }: { readonly toolName: string; readonly code: string }) => [toolName, code]),
   });

@@ -86,14 +86,13 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
       const again = await acme.call("counter", withKey, { idempotencyKey: "s-1" });
       const together = await Promise.all(Array.from({ length: 12 }, () => acme.call("counter", { sessionId: "c" })));
       return {
-        ...{
-          outputs,
-          queued: showCall(ended),
-          last: showCall(last),
-          batch: batch.map((call) => showCall(call as Call)),
-          events,
-        },
-        ...{ first: showCall(first), isSame: first.id === again.id },
+        outputs,
+        queued: showCall(ended),
+        last: showCall(last),
+        batch: batch.map((call) => showCall(call as Call)),
+        events,
+        first: showCall(first),
+        isSame: first.id === again.id,
         together: together.map(({ output }) => Number(output)).toSorted((a, b) => a - b),
         wrong: showCall(
           await acme.call("counter", { sessionId: "a", input: { by: 1 }, timeoutMs: 300_000, version: 9 }),
@@ -101,8 +100,12 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
       };
     },
     expected: {
-      ...{ outputs: [1, 3, 10, 6, 30], queued: { output: 106 }, last: { output: 35, sessionId: "b" } },
-      ...{ batch: [{ output: 1_106 }, { output: 1_035 }], first: { output: 1_036 }, isSame: true },
+      outputs: [1, 3, 10, 6, 30],
+      queued: { output: 106 },
+      last: { output: 35, sessionId: "b" },
+      batch: [{ output: 1_106 }, { output: 1_035 }],
+      first: { output: 1_036 },
+      isSame: true,
       together: Array.from({ length: 12 }, (_, index) => index + 1),
       wrong: { error: { code: "TOOL_UNAVAILABLE" }, effects: "none" },
     },
@@ -180,8 +183,13 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
       const rolledBack = [await tenant.rollback("split", "live"), await tenant.rollback("split", "live")];
       const first = await tenant.call("split");
       return {
-        ...{ versions: release?.versions, number: version.version, isKnown: known.isKnown, sticky },
-        ...{ chosen: chosen.map(showCall), full: showCall(full), first: showCall(first) },
+        versions: release?.versions,
+        number: version.version,
+        isKnown: known.isKnown,
+        sticky,
+        chosen: chosen.map(showCall),
+        full: showCall(full),
+        first: showCall(first),
         rolledBack: rolledBack.map(({ versions }) => versions),
         none: await failureOf(tenant.rollback("split", "live")),
         unknown: await failureOf(tenant.setRelease("split", "live", [{ version: 9, weight: 1 }])),
@@ -192,8 +200,12 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
         { version: 1, weight: 50 },
         { version: 2, weight: 50 },
       ],
-      ...{ isKnown: true, chosen: [{ output: 1 }, { output: 2 }], full: { output: 3 }, first: { output: 1 } },
-      ...{ none: { status: 409 }, unknown: { status: 404 } },
+      isKnown: true,
+      chosen: [{ output: 1 }, { output: 2 }],
+      full: { output: 3 },
+      first: { output: 1 },
+      none: { status: 409 },
+      unknown: { status: 404 },
     },
   },
   {
@@ -221,8 +233,14 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
       await tenant.setRelease("pays", "live", [{ version: 2, weight: 1 }]);
       const later = await tenant.call("pays", { approve: true });
       return {
-        ...{ waiting: showCall(waiting), approved: showCall(approved), denied: showCall(denied), pending },
-        ...{ atOnce: showCall(atOnce), grows: grows.version.state, early, later: showCall(later) },
+        waiting: showCall(waiting),
+        approved: showCall(approved),
+        denied: showCall(denied),
+        pending,
+        atOnce: showCall(atOnce),
+        grows: grows.version.state,
+        early,
+        later: showCall(later),
         decidedTwice: await failureOf(tenant.approveCall(approvalId ?? "")),
       };
     },
@@ -230,8 +248,12 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
       waiting: { state: "waiting_for_approval" },
       approved: { state: "succeeded", output: "value" },
       denied: { state: "failed", effects: "none" },
-      ...{ pending: [["pending", "pays"]], atOnce: { output: "value" }, grows: "waiting_for_approval" },
-      ...{ early: { status: 409 }, later: { output: "none", version: 2 }, decidedTwice: { status: 409 } },
+      pending: [["pending", "pays"]],
+      atOnce: { output: "value" },
+      grows: "waiting_for_approval",
+      early: { status: 409 },
+      later: { output: "none", version: 2 },
+      decidedTwice: { status: 409 },
     },
   },
   {
@@ -254,14 +276,22 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
         if (type !== "turns") journal.push(normalise({ type, name, input }));
       }
       return {
-        ...{ isSame: same.id === run.id, journal, run: showRun(run), approved: showRun(approved) },
-        ...{ ended: showRun(ended), denied: showRun(denied), cancelled: showRun(cancelled) },
+        isSame: same.id === run.id,
+        journal,
+        run: showRun(run),
+        approved: showRun(approved),
+        ended: showRun(ended),
+        denied: showRun(denied),
+        cancelled: showRun(cancelled),
       };
     },
     expected: {
-      ...{ isSame: true, run: { state: "suspended", waits: [{ kind: "approval" }] }, approved: { state: "suspended" } },
+      isSame: true,
+      run: { state: "suspended", waits: [{ kind: "approval" }] },
+      approved: { state: "suspended" },
       ended: { output: { refunded: 5, paid: { by: "card" } } },
-      ...{ denied: { output: { denied: "no" } }, cancelled: { state: "cancelled" } },
+      denied: { output: { denied: "no" } },
+      cancelled: { state: "cancelled" },
     },
   },
   {
@@ -291,7 +321,8 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
       await first;
       await expect.poll(async () => (await busy.call("value")).output).toBe("value");
       return {
-        ...{ counted: counted.map(showCall), rated: rated.map(showCall) },
+        counted: counted.map(showCall),
+        rated: rated.map(showCall),
         full: { code: (error as { readonly code: string }).code, effects, state },
         left: normalise(await quotas.quotas()),
       };
@@ -354,17 +385,24 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
         types[type] = (types[type] ?? 0) + 1;
       }
       return {
-        ...{ read: showCall(read), values, again, usage: await usage(), types },
+        read: showCall(read),
+        values,
+        again,
+        usage: await usage(),
+        types,
         hasSecret: lines.includes("never-exported-value"),
       };
     },
     expected: {
-      ...{ read: { output: { n: 1 } }, again: { status: 404 }, hasSecret: false },
+      read: { output: { n: 1 } },
+      again: { status: 404 },
+      hasSecret: false,
       values: [
         { key: "by-hand", value: { n: 1 } },
         { key: "by-tool", value: "by-hand" },
       ],
-      ...{ usage: ["reads ok 1", "throws TOOL_FAILED 1"], types: { end: 1 } },
+      usage: ["reads ok 1", "throws TOOL_FAILED 1"],
+      types: { end: 1 },
     },
   },
   {
@@ -381,7 +419,9 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
       ];
       const again = await createTenant(client, "deleted", { value: VALUE });
       return {
-        ...{ running: await running, receipt: Object.keys(receipt).sort(), after },
+        running: await running,
+        receipt: Object.keys(receipt).sort(),
+        after,
         again: showCall(await again.call("value")),
         old: showCall(await again.call("waits")),
       };
@@ -389,7 +429,8 @@ export const RESOURCE_SCENARIOS: readonly Scenario[] = [
     expected: {
       running: { error: { code: "CANCELLED" } },
       after: [{ status: 404 }, { status: 404 }, { status: 404 }],
-      ...{ again: { output: "value" }, old: { error: { code: "TOOL_UNAVAILABLE" } } },
+      again: { output: "value" },
+      old: { error: { code: "TOOL_UNAVAILABLE" } },
     },
   },
 ];

@@ -98,8 +98,13 @@ const singleCalls = SINGLE_CALLS.map(
       const timeline = await acme.timeline(call.id);
       const stored = await endOf(acme, call.id);
       return {
-        ...{ output: call.output, code, message: normalise(message), logs: (showCall(call) as { logs: object }).logs },
-        ...{ call: showCall(call), stored: showCall(stored), timeline: showTimeline(timeline) },
+        output: call.output,
+        code,
+        message: normalise(message),
+        logs: (showCall(call) as { logs: object }).logs,
+        call: showCall(call),
+        stored: showCall(stored),
+        timeline: showTimeline(timeline),
       };
     },
     expected,
@@ -180,14 +185,25 @@ export const CALL_SCENARIOS: readonly Scenario[] = [
       await endOf(acme, waits.id);
       const after = await acme.call("counts", call);
       return {
-        ...{ first: showCall(first), again: showCall(again), isSame: first.id === again.id, other, open },
+        first: showCall(first),
+        again: showCall(again),
+        isSame: first.id === again.id,
+        other,
+        open,
         areSame: repeated.every(({ id }) => id === queued.id),
-        ...{ ended: showCall(ended), after: after.output },
+        ended: showCall(ended),
+        after: after.output,
       };
     },
     expected: {
-      ...{ isSame: true, areSame: true, first: { output: 1 }, again: { output: 1 }, ended: { output: 2 }, after: 3 },
-      ...{ other: { status: 409 }, open: { status: 409 } },
+      isSame: true,
+      areSame: true,
+      first: { output: 1 },
+      again: { output: 1 },
+      ended: { output: 2 },
+      after: 3,
+      other: { status: 409 },
+      open: { status: 409 },
     },
   },
   {
@@ -202,14 +218,17 @@ export const CALL_SCENARIOS: readonly Scenario[] = [
       await cancel(acme, queued.id);
       const ended = await endOf(acme, queued.id);
       return {
-        ...{ call: showCall(cancelled), ended: showCall(ended), again: await failureOf(acme.cancelCall(queued.id)) },
+        call: showCall(cancelled),
+        ended: showCall(ended),
+        again: await failureOf(acme.cancelCall(queued.id)),
         unknown: await failureOf(acme.cancelCall("call_00000000000000000000000000")),
       };
     },
     expected: {
       call: { state: "cancelled", error: { code: "CANCELLED" } },
       ended: { state: "cancelled" },
-      ...{ again: { status: 409 }, unknown: { status: 404 } },
+      again: { status: 409 },
+      unknown: { status: 404 },
     },
   },
   {
@@ -228,7 +247,8 @@ export const CALL_SCENARIOS: readonly Scenario[] = [
       watching.abort();
       await stream.next().catch(() => {});
       return {
-        ...{ thrown: await call, call: showCall(ended) },
+        thrown: await call,
+        call: showCall(ended),
         streamed: showCall(await endOf(acme, await waitFor(acme, streamed))),
       };
     },

@@ -234,8 +234,13 @@ export const SINGLE_CALLS: readonly SingleCall[] = [
     input: () => ({ sentAt: Date.now() }),
     expected: {
       output: {
-        ...{ distinct: 100, isInRange: true, isUuid: true, isInteger: true },
-        ...{ isNow: true, hasWaited: true, offset: 0 },
+        distinct: 100,
+        isInRange: true,
+        isUuid: true,
+        isInteger: true,
+        isNow: true,
+        hasWaited: true,
+        offset: 0,
       },
     },
   },

@@ -102,7 +102,11 @@ const FRAMEWORKS: readonly Framework[] = [
           ...(timeoutMs === undefined ? {} : { context: { timeoutMs } }),
         });
         const { text } = await generateText({
-          ...{ model, tools, prompt: "Go on", stopWhen: isStepCount(5), maxRetries: 0 },
+          model,
+          tools,
+          prompt: "Go on",
+          stopWhen: isStepCount(5),
+          maxRetries: 0,
           ...(signal === undefined ? {} : { abortSignal: signal }),
         });
         return text;

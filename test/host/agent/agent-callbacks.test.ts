@@ -71,7 +71,8 @@ async function run(options: object): Promise<Ran> {
   const errors: ToolError[] = [];
   const { model, requests } = scriptModel(says(call("x", "remove")), says("Done."));
   const outcome = await new AgentLoop({ model, router, signingKey: KEY, onError: (error) => errors.push(error) }).run({
-    ...{ messages: [USER], ...options },
+    messages: [USER],
+    ...options,
   } as AgentRunOptions);
   return { outcome, ran, errors, offered: requests[0]?.tools.map(({ name }) => name) ?? [] };
 }

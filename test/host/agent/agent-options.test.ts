@@ -158,7 +158,11 @@ describe("a signing key", () => {
   const pausing = (options: object): Promise<AgentOutcome> => {
     const { router } = makeRouter();
     return new AgentLoop().run({
-      ...{ model: modelOf(CALLS), router, messages: [USER], needsApproval: ["whoami"], ...options },
+      model: modelOf(CALLS),
+      router,
+      messages: [USER],
+      needsApproval: ["whoami"],
+      ...options,
     } as AgentRunOptions);
   };
 
@@ -173,7 +177,10 @@ describe("a signing key", () => {
     const { router, ran } = makeRouter();
     const resume = (options: object): Promise<AgentOutcome> =>
       new AgentLoop({ model: modelOf(says("ok")), router }).run({
-        ...{ state, approvals: { c: true }, ...claims(), ...options },
+        state,
+        approvals: { c: true },
+        ...claims(),
+        ...options,
       } as AgentRunOptions);
     expect((await failureOf(resume({}))).message).toContain("options.signingKey");
     expect((await failureOf(resume({ signingKey: KEY }))).message).toContain("seal");

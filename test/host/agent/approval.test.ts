@@ -74,8 +74,12 @@ function throughStorage(state: AgentState): AgentState {
 
 const resume = (router: ToolRouter, state: unknown, options: object = {}): Promise<AgentOutcome> =>
   loop.run({
-    ...{ model: scriptModel(says("Done.")).model, router, state },
-    ...{ approvals: { x: true }, idempotencyStore: createMemoryIdempotencyStore(), ...options },
+    model: scriptModel(says("Done.")).model,
+    router,
+    state,
+    approvals: { x: true },
+    idempotencyStore: createMemoryIdempotencyStore(),
+    ...options,
   } as AgentRunOptions);
 
 describe("a pause", () => {
@@ -342,7 +346,11 @@ describe("in another process", () => {
     router.register("add", {}, () => "never run here", { tenantId: "acme" });
     const { model } = scriptModel(says(call("c1", "add", { a: 1, b: 2 })));
     const outcome = await loop.run({
-      ...{ model, router, messages: [USER], needsApproval: ["add"], context: { tenantId: "acme" } },
+      model,
+      router,
+      messages: [USER],
+      needsApproval: ["add"],
+      context: { tenantId: "acme" },
       signingKey: KEY,
     });
     const file = join(folder, "state.json");

@@ -17,7 +17,9 @@ const calls = (...ids: readonly string[]): Message => ({
   content: ids.map((id) => ({ type: "tool-call", call: call(id, "tool") })),
 });
 const answer = (callId: string, output = callId): Message => ({
-  ...{ role: "tool", callId, toolName: "tool" },
+  role: "tool",
+  callId,
+  toolName: "tool",
   result: { callId, toolName: "tool", durationMs: 1, usage: NO_USAGE, logs: [], success: true, output },
 });
 const shape = (messages: readonly Message[]): readonly string[] =>

@@ -7,7 +7,9 @@ import type { JsonSchema, ToolDefinition } from "../../../src/sandbox/contract/d
 import { makeCatalog } from "../../support/tool-catalog.ts";
 
 const tool = (name: string, description = "", inputSchema: JsonSchema = {}): ToolDefinition => ({
-  ...{ name, description, inputSchema },
+  name,
+  description,
+  inputSchema,
 });
 async function namesFor(
   definitions: readonly ToolDefinition[],

@@ -237,7 +237,8 @@ describe("choosing", () => {
   test("prunes inputs that the schema does not name, and reports it in the result", async () => {
     const { agent } = agentOf(choose("add", { a: 1, b: 2, unit: "m" }), DONE);
     expect(await agent.run("1 + 2")).toMatchObject({
-      ...{ status: "answered", decision: { inputs: { unit: "m" } } },
+      status: "answered",
+      decision: { inputs: { unit: "m" } },
       result: { output: 3, coercions: [{ kind: "pruned", pointer: "/unit" }] },
     });
     const strict = agentOf(choose("add", { a: 1, b: 2, unit: "m" }), ADD, DONE);
@@ -248,8 +249,11 @@ describe("choosing", () => {
   test("requests more precise wording if inputs stay invalid", async () => {
     const { agent } = agentOf(...Array.from({ length: 5 }, () => choose("add", { a: "x" })));
     expect(await agent.run("add")).toMatchObject({
-      ...{ status: "failed", stage: "tool", attempts: { routing: 3, tool: 3 } },
-      ...{ error: { code: "PARAM_INVALID" }, text: expect.stringContaining("more precisely") },
+      status: "failed",
+      stage: "tool",
+      attempts: { routing: 3, tool: 3 },
+      error: { code: "PARAM_INVALID" },
+      text: expect.stringContaining("more precisely"),
     });
   });
 
@@ -334,8 +338,10 @@ describe("a tool that fails", () => {
     const cut: ScriptedTurn = () => [textEvent("It i")];
     const { agent } = agentOf(ADD, cut);
     expect(await agent.run("1 + 2")).toMatchObject({
-      ...{ status: "answered", result: { output: 3 }, error: { code: "INTERNAL" } },
-      ...{ text: expect.stringContaining("could not describe the result") },
+      status: "answered",
+      result: { output: 3 },
+      error: { code: "INTERNAL" },
+      text: expect.stringContaining("could not describe the result"),
     });
   });
 });

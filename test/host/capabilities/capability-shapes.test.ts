@@ -162,7 +162,10 @@ const WRONG_MEMBERS: typeof FAILING_CALLBACKS = [
 test.for(WRONG_MEMBERS)("a members function that %s fails only the tool that requests it", async ([, members]) => {
   const rejections = watchRejections();
   const capability = defineCapability({
-    ...{ name: "broken", inputSchema: {}, outputSchema: {}, handler: () => null },
+    name: "broken",
+    inputSchema: {},
+    outputSchema: {},
+    handler: () => null,
     members: members as () => readonly string[],
   });
   await using own = await makeGlovebox({ capabilities: [capability] });

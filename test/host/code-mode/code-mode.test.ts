@@ -251,7 +251,8 @@ describe("run_code", { timeout: PATIENCE_MS }, () => {
       "tools.bank.pay_now(); while ((await tools.begun()) === 0) await new Promise((done) => setTimeout(done, 5)); return 1";
     glovebox.router.register("begun", {}, () => begun.length, { tenantId: "acme" });
     expect(await run(codeMode, code)).toMatchObject({
-      ...{ status: "ok", value: 1 },
+      status: "ok",
+      value: 1,
       calls: expect.arrayContaining([{ tool: "bank.pay_now", count: 1, unfinished: 1, ms: expect.any(Number) }]),
     });
     const timedOut = async (timeoutMs: number): Promise<RunOutput | undefined> => {
@@ -265,7 +266,8 @@ describe("run_code", { timeout: PATIENCE_MS }, () => {
     for (let timeoutMs = 2_000; output === undefined && timeoutMs < 100_000; timeoutMs *= 2)
       output = await timedOut(timeoutMs);
     expect(output).toMatchObject({
-      ...{ status: "failed", error: { code: "TOOL_TIMEOUT" } },
+      status: "failed",
+      error: { code: "TOOL_TIMEOUT" },
       calls: [{ tool: "bank.pay_now", count: 1, unfinished: 1 }],
     });
     for (const name of ["bank__pay-now", "begun"]) glovebox.router.registry.remove(name, "acme");

@@ -40,7 +40,9 @@ afterAll(() => glovebox.close());
 
 const open = (store: CrashingStore, more: object = {}): CodeMode =>
   createCodeMode(glovebox, {
-    ...{ language: "javascript", needsApproval: ["delete_order"], runs: { store, pollMs: 0 } },
+    language: "javascript",
+    needsApproval: ["delete_order"],
+    runs: { store, pollMs: 0 },
     ...more,
   });
 
@@ -312,7 +314,8 @@ raise ValueError("no")`;
         execute: (toolCall, context) => codeMode.execute(toolCall, context),
       },
       {
-        ...{ store: new CrashingStore(), pollMs: 0 },
+        store: new CrashingStore(),
+        pollMs: 0,
         prepare: async () => ({
           // The client of the caller cannot approve.
           client: { elicit: () => expect.fail("The client must not be asked") },

@@ -140,8 +140,12 @@ describe("a cache folder that cannot be used", () => {
     const lines: string[] = [];
     const logger = {
       child: () => logger,
-      ...{ debug: () => {}, info: () => {}, error: (_: object, text: string) => lines.push(text) },
-      ...{ trace: () => {}, fatal: () => {}, warn: (_: object, text: string) => lines.push(text) },
+      debug: () => {},
+      info: () => {},
+      error: (_: object, text: string) => lines.push(text),
+      trace: () => {},
+      fatal: () => {},
+      warn: (_: object, text: string) => lines.push(text),
     };
     const glovebox = await makeGlovebox({
       cache: { directory: directory() },

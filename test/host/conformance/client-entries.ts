@@ -9,8 +9,13 @@ import type { OptionTable, PublicEntry } from "../../support/option-fuzz.ts";
 const given = (value: unknown): any => value;
 
 const clientOptions: OptionTable = {
-  ...{ url: "text", key: "text", retries: "number", fetch: "function", maxResponseBytes: "number" },
-  ...{ timeoutMs: "number", signal: "object" },
+  url: "text",
+  key: "text",
+  retries: "number",
+  fetch: "function",
+  maxResponseBytes: "number",
+  timeoutMs: "number",
+  signal: "object",
 };
 // Nothing listens at this port.
 const validClient = () => ({ url: "http://127.0.0.1:9", key: "gb_key", retries: 0 });
@@ -42,95 +47,134 @@ function checkedByClient(): readonly PublicEntry[] {
   const tenant = client.tenant("acme");
   return [
     {
-      ...{ name: "createClient(options)", where: "options", options: clientOptions, valid: validClient },
+      name: "createClient(options)",
+      where: "options",
+      options: clientOptions,
+      valid: validClient,
       call: (options) => void createClient(given(options)),
     },
     {
-      ...{ name: "new GloveboxClient(options)", where: "options", options: clientOptions, valid: validClient },
+      name: "new GloveboxClient(options)",
+      where: "options",
+      options: clientOptions,
+      valid: validClient,
       call: (options) => void new GloveboxClient(given(options)),
     },
     {
-      ...{ name: "client.with(changes)", where: "options" },
+      name: "client.with(changes)",
+      where: "options",
       options: { signal: "object", timeoutMs: "number", retries: "number", maxResponseBytes: "number" },
       call: (options) => void client.with(given(options)),
     },
     {
-      ...{ name: "client.request(method, path, options)", where: "options" },
+      name: "client.request(method, path, options)",
+      where: "options",
       options: {
-        ...{ body: "any", query: "object", headers: "object", signal: "object", isSafe: "boolean", accept: "function" },
+        body: "any",
+        query: "object",
+        headers: "object",
+        signal: "object",
+        isSafe: "boolean",
+        accept: "function",
       },
       call: (options) => unreachable(() => client.request("GET", "/v1/me", given(options))),
     },
     {
-      ...{ name: "client.open(path, options)", where: "options", options: { query: "object", signal: "object" } },
+      name: "client.open(path, options)",
+      where: "options",
+      options: { query: "object", signal: "object" },
       call: (options) => unreachable(() => client.open("/v1/me", given(options))),
     },
     {
-      ...{ name: "client.list(path, query)", where: "query", options: "object" },
+      name: "client.list(path, query)",
+      where: "query",
+      options: "object",
       call: (query) => unreachable(() => client.list("/v1/tenants", given(query)).next()),
     },
     {
-      ...{ name: "tenant.call(tool, call, options)", where: "options" },
+      name: "tenant.call(tool, call, options)",
+      where: "options",
       options: { idempotencyKey: "text", signal: "object" },
       call: (options) => unreachable(() => tenant.call("add", {}, given(options))),
     },
     {
-      ...{ name: "tenant.startRun(tool, run, options)", where: "options" },
+      name: "tenant.startRun(tool, run, options)",
+      where: "options",
       options: { idempotencyKey: "text", wait: "boolean", signal: "object" },
       call: (options) => unreachable(() => tenant.startRun("add", {}, given(options))),
     },
     {
-      ...{
-        name: "tenant.setRelease(tool, alias, versions, options)",
-        where: "options",
-        options: { rollback: "object or null" },
-      },
+      name: "tenant.setRelease(tool, alias, versions, options)",
+      where: "options",
+      options: { rollback: "object or null" },
       call: (options) => unreachable(() => tenant.setRelease("add", "live", [], given(options))),
     },
     {
-      ...{ name: "tenant.batch(calls)", where: "calls", options: "list", valid: () => [] },
+      name: "tenant.batch(calls)",
+      where: "calls",
+      options: "list",
+      valid: () => [],
       call: (calls) => unreachable(() => tenant.batch(given(calls))),
     },
     {
-      ...{ name: "tenant.batch(calls, options)", where: "options", options: { signal: "object" } },
+      name: "tenant.batch(calls, options)",
+      where: "options",
+      options: { signal: "object" },
       call: (options) => unreachable(() => tenant.batch([], given(options))),
     },
     {
-      ...{ name: "tenant.stream(tool, call, signal)", where: "signal", options: "object" },
+      name: "tenant.stream(tool, call, signal)",
+      where: "signal",
+      options: "object",
       valid: () => new AbortController().signal,
       call: (signal) => unreachable(() => tenant.stream("add", {}, given(signal)).next()),
     },
     {
-      ...{ name: "tenant.watch(id, signal)", where: "signal", options: "object" },
+      name: "tenant.watch(id, signal)",
+      where: "signal",
+      options: "object",
       valid: () => new AbortController().signal,
       call: (signal) => unreachable(() => tenant.watch("call_1", given(signal)).next()),
     },
     {
-      ...{ name: "tenant.delete(options)", where: "options", options: { rewrite: "boolean" } },
+      name: "tenant.delete(options)",
+      where: "options",
+      options: { rewrite: "boolean" },
       call: (options) => unreachable(() => tenant.delete(given(options))),
     },
     {
-      ...{ name: "tenant.callApprovals(filter)", where: "filter", options: { state: "text" } },
+      name: "tenant.callApprovals(filter)",
+      where: "filter",
+      options: { state: "text" },
       call: (filter) => unreachable(() => tenant.callApprovals(given(filter)).next()),
     },
     {
-      ...{ name: "tenant.calls(filter)", where: "filter", options: { tool: "text", state: "text", limit: "number" } },
+      name: "tenant.calls(filter)",
+      where: "filter",
+      options: { tool: "text", state: "text", limit: "number" },
       call: (filter) => unreachable(() => tenant.calls(given(filter)).next()),
     },
     {
-      ...{ name: "tenant.runs(filter)", where: "filter", options: { tool: "text", state: "text" } },
+      name: "tenant.runs(filter)",
+      where: "filter",
+      options: { tool: "text", state: "text" },
       call: (filter) => unreachable(() => tenant.runs(given(filter)).next()),
     },
     {
-      ...{ name: "tenant.values(tool, filter)", where: "filter", options: { prefix: "text" } },
+      name: "tenant.values(tool, filter)",
+      where: "filter",
+      options: { prefix: "text" },
       call: (filter) => unreachable(() => tenant.values("add", given(filter)).next()),
     },
     {
-      ...{ name: "tenant.exportValues(tool, options)", where: "options", options: { signal: "object" } },
+      name: "tenant.exportValues(tool, options)",
+      where: "options",
+      options: { signal: "object" },
       call: (options) => unreachable(() => tenant.exportValues("add", given(options))),
     },
     {
-      ...{ name: "tenant.usage(filter)", where: "filter" },
+      name: "tenant.usage(filter)",
+      where: "filter",
       options: { from: "number", until: "number", tool: "text" },
       call: (filter) => unreachable(() => tenant.usage(given(filter))),
     },
@@ -146,7 +190,12 @@ type Body = readonly [
 ];
 
 const callFields: OptionTable = {
-  ...{ input: "any", version: "number", alias: "text", sessionId: "text", timeoutMs: "number", approve: "boolean" },
+  input: "any",
+  version: "number",
+  alias: "text",
+  sessionId: "text",
+  timeoutMs: "number",
+  approve: "boolean",
 };
 const NO_FIELDS = {};
 const BODIES: readonly Body[] = [
@@ -264,14 +313,22 @@ export function clientEntries(open: () => Promise<Server>): readonly PublicEntry
   return [
     ...checkedByClient(),
     ...BODIES.map(([method, options, fields, call]) => ({
-      ...{ name: `tenant.${method}`, where: "", options, runs: REQUESTS, isSent: true, valid: () => fields },
+      name: `tenant.${method}`,
+      where: "",
+      options,
+      runs: REQUESTS,
+      isSent: true,
+      valid: () => fields,
       call: async (body: unknown) => {
         const tenant = (await client()).tenant("acme");
         return await answerOf(() => call(tenant, body as never));
       },
     })),
     {
-      ...{ name: "client.createTenant(tenant)", where: "", runs: REQUESTS, isSent: true },
+      name: "client.createTenant(tenant)",
+      where: "",
+      runs: REQUESTS,
+      isSent: true,
       options: { id: "text", name: "text", policy: "object" },
       valid: () => {
         tenants += 1;

@@ -143,20 +143,18 @@ const MESSAGE = "is converted as it is, so that any failure has a message";
 const GUEST = "is used in the guest";
 /** Functions and arguments without rows, with the reason. */
 export const FUNCTIONS_WITHOUT_ROW: { readonly [name: string]: string } = {
-  ...{
-    content: GUEST,
-    text: GUEST,
-    image: GUEST,
-    audio: GUEST,
-    resource: GUEST,
-    resourceLink: GUEST,
-    defineTool: GUEST,
-  },
-  ...{ toHttpStatus: MESSAGE, toRetryAfterSeconds: MESSAGE, createToolFailureMessage: MESSAGE },
-  ...{
-    "new ToolError": "is an error: another one in its place would hide what has failed",
-    unavailable: "makes a ToolError",
-  },
+  content: GUEST,
+  text: GUEST,
+  image: GUEST,
+  audio: GUEST,
+  resource: GUEST,
+  resourceLink: GUEST,
+  defineTool: GUEST,
+  toHttpStatus: MESSAGE,
+  toRetryAfterSeconds: MESSAGE,
+  createToolFailureMessage: MESSAGE,
+  "new ToolError": "is an error: another one in its place would hide what has failed",
+  unavailable: "makes a ToolError",
   "new ApiError": "is thrown by the client",
   "toJson(value)": "takes any value",
   "redact(value)": "takes any value",

@@ -172,11 +172,15 @@ async function callUpstream(options: Partial<McpHttpServer>, ask?: string): Prom
 }
 
 const ELICIT = JSON.stringify({
-  ...{ jsonrpc: "2.0", id: 900, method: "elicitation/create" },
+  jsonrpc: "2.0",
+  id: 900,
+  method: "elicitation/create",
   params: { message: "Sure?", requestedSchema: { type: "object", properties: {} } },
 });
 const SAMPLE = JSON.stringify({
-  ...{ jsonrpc: "2.0", id: 901, method: "sampling/createMessage" },
+  jsonrpc: "2.0",
+  id: 901,
+  method: "sampling/createMessage",
   params: { messages: [{ role: "user", content: { type: "text", text: "Say it" } }], maxTokens: 10 },
 });
 

@@ -78,8 +78,14 @@ async function openRun(glovebox: Glovebox): Promise<Runs> {
   const runs = openRuns(glovebox);
   const { tenantId } = glovebox.router.tenancy.mode === "multi" ? { tenantId: "acme" } : { tenantId: "default" };
   const run = {
-    ...{ id: "r", tenantId, kind: "tool", toolName: "none", input: "{}" },
-    ...{ createdAt: 0, expiresAt: 0, leaseUntil: 0 },
+    id: "r",
+    tenantId,
+    kind: "tool",
+    toolName: "none",
+    input: "{}",
+    createdAt: 0,
+    expiresAt: 0,
+    leaseUntil: 0,
   };
   await runStores.get(glovebox)?.create(run, 10);
   return runs;

@@ -55,8 +55,12 @@ describe("fetch() in a tool", () => {
       else response.setHeader("content-type", "application/json").end(await text(request));
     });
     expect(outputOf(await run("json", server.origin))).toEqual({
-      ...{ status: 200, ok: true, url: `${server.origin}/there`, redirected: true },
-      ...{ type: "application/json", body: { a: 1 } },
+      status: 200,
+      ok: true,
+      url: `${server.origin}/there`,
+      redirected: true,
+      type: "application/json",
+      body: { a: 1 },
     });
   });
 

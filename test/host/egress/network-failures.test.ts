@@ -115,14 +115,21 @@ async function failureOf(url: string, { step = "get", tenantId = "acme" } = {}):
 }
 
 const failure = (message: string, words: string, code: string): Failed => ({
-  ...{ name: "TypeError", message: `${message}: ${words} (${code})`, code, cause: words, isError: true },
+  name: "TypeError",
+  message: `${message}: ${words} (${code})`,
+  code,
+  cause: words,
+  isError: true,
   keys: ["code"],
 });
 
 test.for([25, 6_667])("fetch names the reason if the Fetch standard blocks port %i", async (port) => {
   const words = `port ${port} is blocked by the Fetch standard`;
   const blocked = {
-    ...{ name: "TypeError", message: `fetch failed: ${words}`, code: null, cause: words },
+    name: "TypeError",
+    message: `fetch failed: ${words}`,
+    code: null,
+    cause: words,
     isError: true,
     keys: [],
   };

@@ -79,8 +79,10 @@ describe("CompiledSchema.coerce() prunes", () => {
       "by the branch that matches without the unnamed members",
       {
         anyOf: ["a", "b"].map((kind) => ({
-          ...{ type: "object", properties: { kind: { const: kind }, [kind]: {} } },
-          ...{ required: ["kind"], additionalProperties: false },
+          type: "object",
+          properties: { kind: { const: kind }, [kind]: {} },
+          required: ["kind"],
+          additionalProperties: false,
         })),
       },
       { kind: "b", b: 1, c: 2 },

@@ -16,7 +16,9 @@ const STUBBORN = fileURLToPath(new URL("../../support/mcp-stubborn-script.ts", i
 const connectTimeoutMs = 120_000;
 const tools = { command: process.execPath, args: [TOOLS], connectTimeoutMs } as const;
 const stubborn = (how: string): UpstreamServerOptions => ({
-  ...{ command: process.execPath, args: [STUBBORN, how], connectTimeoutMs },
+  command: process.execPath,
+  args: [STUBBORN, how],
+  connectTimeoutMs,
 });
 
 interface RpcRequest {

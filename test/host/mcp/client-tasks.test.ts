@@ -114,7 +114,8 @@ test("ends a task whose question cannot be answered", async () => {
 
 test("fails as the tool fails", async () => {
   expect(errorOf(await call("s__fails"))).toMatchObject({
-    ...{ code: "TOOL_FAILED", message: expect.stringContaining("The disk is full") },
+    code: "TOOL_FAILED",
+    message: expect.stringContaining("The disk is full"),
   });
 });
 

@@ -112,7 +112,9 @@ describe("limits.requests", () => {
     const auth: McpHandlerOptions["auth"] = {
       serveMetadata: () => undefined,
       authenticate: (request) => ({
-        ...{ subject: request.headers.get("x-subject") ?? "", scopes: [], claims: {} },
+        subject: request.headers.get("x-subject") ?? "",
+        scopes: [],
+        claims: {},
         expiresAt: Number.POSITIVE_INFINITY,
       }),
     };

@@ -38,8 +38,11 @@ async function send(method: string, params: object, capabilities: object = TASKS
   };
   const { name, taskId } = params as { readonly name?: string; readonly taskId?: string };
   const headers = {
-    ...{ "content-type": "application/json", accept: "application/json, text/event-stream" },
-    ...{ "mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": name ?? taskId ?? "" },
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": method,
+    "mcp-name": name ?? taskId ?? "",
     "x-subject": subject,
   };
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta } });
@@ -59,7 +62,10 @@ beforeAll(async () => {
     runs,
     auth: {
       authenticate: async ({ headers }) => ({
-        ...{ subject: headers.get("x-subject") ?? "nobody", scopes: [], expiresAt: 1e11, claims: {} },
+        subject: headers.get("x-subject") ?? "nobody",
+        scopes: [],
+        expiresAt: 1e11,
+        claims: {},
       }),
       serveMetadata: () => undefined,
     },
@@ -154,7 +160,9 @@ test("rejects runs that are none", async () => {
 
 /** Returns a request for notifications about tasks. */
 const toListen = (notifications: object, capabilities: object): object => ({
-  ...{ jsonrpc: "2.0", id: "l1", method: "subscriptions/listen" },
+  jsonrpc: "2.0",
+  id: "l1",
+  method: "subscriptions/listen",
   params: {
     notifications,
     _meta: {
@@ -165,15 +173,19 @@ const toListen = (notifications: object, capabilities: object): object => ({
   },
 });
 const MISSING = {
-  ...{ jsonrpc: "2.0", id: "l1" },
+  jsonrpc: "2.0",
+  id: "l1",
   error: { code: -32_021, message: expect.any(String), data: { requiredCapabilities: TASKS } },
 };
 const ACKNOWLEDGED = "notifications/subscriptions/acknowledged";
 
 async function listen(notifications: object, capabilities: object = TASKS): Promise<Response> {
   const headers = {
-    ...{ "content-type": "application/json", accept: "application/json, text/event-stream", "x-subject": "ada" },
-    ...{ "mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen" },
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+    "x-subject": "ada",
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": "subscriptions/listen",
   };
   const body = JSON.stringify(toListen(notifications, capabilities));
   return await handler.fetch(new Request(URL_HERE, { method: "POST", headers, body }));

@@ -596,8 +596,13 @@ describe("McpHandler.fetch()", () => {
       signal: controller.signal,
       body: rpc("tools/call", { name: "waits", arguments: {}, ...meta }),
       headers: {
-        ...{ "content-type": "application/json", accept: "application/json, text/event-stream", "x-tenant": "acme" },
-        ...{ "mcp-protocol-version": version, "mcp-method": "tools/call", "mcp-name": "waits", ...session },
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        "x-tenant": "acme",
+        "mcp-protocol-version": version,
+        "mcp-method": "tools/call",
+        "mcp-name": "waits",
+        ...session,
       },
     }).then((response) => response.text());
     await expect.poll(() => running()).toBe(1);
@@ -645,7 +650,9 @@ describe("McpHandler.fetch()", () => {
       const auth: McpHandlerOptions["auth"] = {
         serveMetadata: () => undefined,
         authenticate: (request) => ({
-          ...{ subject: request.headers.get("x-subject") ?? "", scopes: [], claims: {} },
+          subject: request.headers.get("x-subject") ?? "",
+          scopes: [],
+          claims: {},
           expiresAt: Number.POSITIVE_INFINITY,
         }),
       };

@@ -15,7 +15,8 @@ import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone
 const scriptOf = (name: string): string =>
   fileURLToPath(new URL(`../../../node_modules/@modelcontextprotocol/server-${name}/dist/index.js`, import.meta.url));
 const official = (name: string, ...args: string[]) => ({
-  ...{ command: process.execPath, args: [scriptOf(name), ...args] },
+  command: process.execPath,
+  args: [scriptOf(name), ...args],
   // A program starts slowly on a busy machine.
   connectTimeoutMs: 120_000,
 });

@@ -20,8 +20,13 @@ interface Attack {
 }
 
 const task = (more: Json = {}): Json => ({
-  ...{ taskId: "t", status: "working", pollIntervalMs: 1, ttlMs: null },
-  ...{ createdAt: "2026-01-01T00:00:00Z", lastUpdatedAt: "2026-01-01T00:00:00Z", ...more },
+  taskId: "t",
+  status: "working",
+  pollIntervalMs: 1,
+  ttlMs: null,
+  createdAt: "2026-01-01T00:00:00Z",
+  lastUpdatedAt: "2026-01-01T00:00:00Z",
+  ...more,
 });
 const text = (said: string): Json => ({ content: [{ type: "text", text: said }] });
 const done = (said: string): Json => task({ status: "completed", result: text(said) });
@@ -81,7 +86,8 @@ const ATTACKS: { readonly [name: string]: Attack } = {
     poll: () => undefined,
     raw: (_, rpc, response) => {
       const flood = Array.from({ length: 5_000 }, (_one, index) => ({
-        ...{ jsonrpc: "2.0", method: "notifications/tasks" },
+        jsonrpc: "2.0",
+        method: "notifications/tasks",
         params: task({ statusMessage: `${index}${"x".repeat(100)}` }),
       }));
       response.setHeader("content-type", "text/event-stream");
@@ -126,12 +132,17 @@ beforeAll(async () => {
     const taskId = String(params.taskId);
     if (method === "server/discover")
       return {
-        ...{ resultType: "complete", supportedVersions: ["2026-07-28"], capabilities: { tools: {} } },
-        ...{ ttlMs: 0, cacheScope: "private" },
+        resultType: "complete",
+        supportedVersions: ["2026-07-28"],
+        capabilities: { tools: {} },
+        ttlMs: 0,
+        cacheScope: "private",
       };
     if (method === "tools/list")
       return {
-        ...{ resultType: "complete", ttlMs: 3_600_000, cacheScope: "private" },
+        resultType: "complete",
+        ttlMs: 3_600_000,
+        cacheScope: "private",
         tools: [{ name: "attack", inputSchema: { type: "object" } }],
       };
     if (method === "tools/call") return { resultType: "task", ...(attack?.created ?? task()) };
@@ -153,7 +164,9 @@ beforeAll(async () => {
     mcp: {
       servers: {
         s: {
-          ...{ url: server.url, protocol: "2026-07-28", roots: [{ uri: "file:///given" }] },
+          url: server.url,
+          protocol: "2026-07-28",
+          roots: [{ uri: "file:///given" }],
           onElicitation: ({ message }) => {
             shown.push(message);
             return { action: "accept", content: { p: "secret" } };

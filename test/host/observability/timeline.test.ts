@@ -92,8 +92,16 @@ describe("the timeline of a call", () => {
     expect(outputOf(result)).toBe("0123456789");
     expect(result.timeline?.filter(({ kind }) => kind === "capability")).toEqual([
       {
-        ...{ kind: "capability", name: "fetch", operation: "POST", target: `${url}/items`, status: 201, code: "ok" },
-        ...{ bytesOut: 3, bytesIn: 10, startMs: expect.any(Number), durationMs: expect.any(Number) },
+        kind: "capability",
+        name: "fetch",
+        operation: "POST",
+        target: `${url}/items`,
+        status: 201,
+        code: "ok",
+        bytesOut: 3,
+        bytesIn: 10,
+        startMs: expect.any(Number),
+        durationMs: expect.any(Number),
         waitMs: expect.any(Number),
       },
     ]);

@@ -178,7 +178,8 @@ describe("Arguments", () => {
   test("are repaired, coerced and pruned before hooks see them", async () => {
     const seen: unknown[] = [];
     const hooked = new ToolRouter({
-      ...{ limits, arguments: ALL },
+      limits,
+      arguments: ALL,
       hooks: [
         { name: "see", validate: ({ arguments: args }: { arguments: unknown }) => void seen.push(args) } as never,
       ],

@@ -158,7 +158,8 @@ describe("validateCall() does not block the event loop for", () => {
     const controller = new AbortController();
     const run = () =>
       validateCall({ callId: "c", toolName: "probe", arguments: args }, { tenantId: "t" }, registry, {
-        ...{ bounds, thread },
+        bounds,
+        thread,
         startClock: () => ({
           signal: controller.signal,
           setPaused() {},

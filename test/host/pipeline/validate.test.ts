@@ -65,7 +65,8 @@ async function validateText(argumentsText: string, parts: ToolParts = {}, bounds
   const clocks = new Clocks();
   const envelope = readEnvelope({ id: "c1", toolName: "probe", argumentsText });
   return await validateCall(envelope, { tenantId: "acme" }, registry, {
-    ...{ bounds, thread },
+    bounds,
+    thread,
     startClock: () =>
       clocks.start({ timeoutMs: 30_000, toolName: "probe", caller: undefined, admittedAt: performance.now() }),
   });

@@ -158,14 +158,20 @@ describe("the input of a call", () => {
         const args = isLarge ? Buffer.from(json) : json;
         const run = JSON.parse(createToolRuns(source).toRun(args, DEFAULT_LIMITS, false).toString());
         expect(run).toEqual({
-          ...{ mode: "tool", code: code.toWellFormed(), fileName: "tool.py", files: {}, memoryMiB: 128 },
+          mode: "tool",
+          code: code.toWellFormed(),
+          fileName: "tool.py",
+          files: {},
+          memoryMiB: 128,
           input: JSON.parse(json),
         });
         const snippet = JSON.stringify({ code, input: JSON.parse(json) });
         const given = isLarge ? Buffer.from(snippet) : snippet;
         expect(JSON.parse(toSnippetRun(given, DEFAULT_LIMITS, true).toString())).toMatchObject({ mode: "session" });
         expect(JSON.parse(toSnippetRun(given, DEFAULT_LIMITS, false).toString())).toEqual({
-          ...{ mode: "exec", fileName: "snippet.py", memoryMiB: 128 },
+          mode: "exec",
+          fileName: "snippet.py",
+          memoryMiB: 128,
           ...JSON.parse(snippet),
         });
       }),

@@ -219,7 +219,11 @@ describe("the chunks of a recording", () => {
     expect(await glovebox.replay(many)).not.toMatchObject({ verdict: "identical" });
     await change(yields, rows());
     expect(await glovebox.rehearse([old, many])).toMatchObject({
-      ...{ replayed: 0, identical: 0, skipped: 2, skippedFor: { recording: 0, limit: 0, chunks: 2 }, groups: [] },
+      replayed: 0,
+      identical: 0,
+      skipped: 2,
+      skippedFor: { recording: 0, limit: 0, chunks: 2 },
+      groups: [],
     });
   });
 });
@@ -230,10 +234,16 @@ test("a rehearsal reports the calls of which only chunks differ", async () => {
   for (const n of [1, 2, 3, 4]) recordings.push((await stream(toolName, n)).recording);
   await change(toolName, rows("n === 4 && i === 1 ? { i, bad: 1 } : { i }"));
   expect(await glovebox.rehearse(recordings)).toMatchObject({
-    ...{ replayed: 4, identical: 3, different: 1, skipped: 0 },
+    replayed: 4,
+    identical: 3,
+    different: 1,
+    skipped: 0,
     groups: [
       {
-        ...{ verdict: "different", summary: "chunks: added /*/bad", count: 1, callIds: ["call 4"] },
+        verdict: "different",
+        summary: "chunks: added /*/bad",
+        count: 1,
+        callIds: ["call 4"],
         chunks: { recorded: 4, replayed: 4, first: 1, changes: [{ path: "/1/bad", kind: "added" }] },
       },
     ],

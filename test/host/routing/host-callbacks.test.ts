@@ -41,7 +41,9 @@ describe("the tenants function of a host", () => {
     async ([, answer]) => {
       const errors: ToolError[] = [];
       const router = new ToolRouter({
-        ...{ tenancy: "multi", tenants: answer as Tenants, tenantCache: { timeoutMs: 300 } },
+        tenancy: "multi",
+        tenants: answer as Tenants,
+        tenantCache: { timeoutMs: 300 },
         onInternalError: (error) => errors.push(error),
       });
       let ran = false;

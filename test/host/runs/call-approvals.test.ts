@@ -31,7 +31,8 @@ afterAll(() => glovebox.close());
 
 const open = (needs: (toolName: string) => boolean = (toolName) => toolName === "pay", expiresInMs?: number): Runs =>
   createRuns(glovebox, {
-    ...{ store: new MemoryRunStore(), pollMs: 0 },
+    store: new MemoryRunStore(),
+    pollMs: 0,
     prepare: async () => ({
       approvalOf: async (toolName) =>
         needs(toolName) ? { ...(expiresInMs === undefined ? {} : { expiresInMs }) } : undefined,

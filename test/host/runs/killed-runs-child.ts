@@ -40,7 +40,9 @@ const act = defineCapability({
 await using glovebox = await createGlovebox({
   capabilities: [act],
   cache: process.env.GLOVEBOX_TEST_CACHE === undefined ? false : { directory: process.env.GLOVEBOX_TEST_CACHE },
-  ...{ kv: "memory", workers: { max: 1, warmProcesses: 0 }, limits: PATIENT_LIMITS },
+  kv: "memory",
+  workers: { max: 1, warmProcesses: 0 },
+  limits: PATIENT_LIMITS,
 });
 await glovebox.addTool({ name: "program", source: PROGRAM_TOOL }, { grant: ["kv", "waitFor", "act"] });
 

@@ -243,7 +243,8 @@ describe("a durable run", () => {
     const attempts: unknown[] = [];
     let failure: Error | undefined;
     const runs = createRuns(glovebox, {
-      ...{ store, pollMs: 0 },
+      store,
+      pollMs: 0,
       tenantLimits: async () => ({ maxOpen: 1 }),
       prepare: async (run) => {
         if (failure !== undefined) throw failure;
@@ -294,7 +295,9 @@ describe("a durable run", () => {
   test("waits instead of failing when its time is over before a process is free for it", async () => {
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
     const holding = defineCapability({
-      ...{ name: "holding", inputSchema: z.unknown(), outputSchema: z.unknown() },
+      name: "holding",
+      inputSchema: z.unknown(),
+      outputSchema: z.unknown(),
       handler: async () => {
         await held;
         return null;
@@ -372,7 +375,8 @@ describe("a durable run", () => {
     );
     const elicit = async () => ({ action: "accept" as const });
     const runs = createRuns(glovebox, {
-      ...{ store: new CrashingStore(), pollMs: 0 },
+      store: new CrashingStore(),
+      pollMs: 0,
       prepare: async () => ({ client: { elicit } }),
     });
     expect(outputOf(await runs.start({ toolName }))).toEqual({ action: "accept" });

@@ -28,7 +28,9 @@ beforeAll(async () => {
     handler: () => gate.promise,
   });
   glovebox = await makeGlovebox({
-    ...{ tenancy: "multi", kv: "memory", capabilities: [hold] },
+    tenancy: "multi",
+    kv: "memory",
+    capabilities: [hold],
     tenants: {
       a: { limits: { ...LIMITS, maxConcurrentCalls: 1, maxQueuedCalls: 1_000 } },
       b: { limits: LIMITS },
@@ -58,7 +60,7 @@ test("runs of a tenant that wait for its slots do not keep out those of another"
 test("a code mode continues code of its tenant, and nothing else", { timeout: 200_000 }, async () => {
   const store = new TimedStore();
   const open = (tenantId: string): CodeMode =>
-    createCodeMode(glovebox, { ...{ tenantId, typeCheck: false, language: "javascript" }, runs: { store, pollMs: 0 } });
+    createCodeMode(glovebox, { tenantId, typeCheck: false, language: "javascript", runs: { store, pollMs: 0 } });
   await using mine = open("b");
   await using other = open("a");
   await using tools = createRuns(glovebox, { store, pollMs: 0 });
@@ -77,13 +79,15 @@ test("a code mode continues code of its tenant, and nothing else", { timeout: 20
   expect(await tools.resume(id, { tenantId: "b" })).toBeUndefined();
   expect(await tools.cancel(id, { tenantId: "b" })).toBe(false);
   expect(await failureOf(tools.signal(id, { event: "go" }, { tenantId: "b" }))).toMatchObject({
-    ...{ code: "TOOL_UNAVAILABLE", message: expect.stringContaining("kind") },
+    code: "TOOL_UNAVAILABLE",
+    message: expect.stringContaining("kind"),
   });
   expect(await store.find({ tenantId: "b", id })).toMatchObject({ state: "suspended", fence });
 
   await mine.runs?.poll();
   expect(await store.find({ tenantId: "b", id })).toMatchObject({
-    ...{ state: "succeeded", result: { success: true, output: { status: "ok", value: "paid 5" } } },
+    state: "succeeded",
+    result: { success: true, output: { status: "ok", value: "paid 5" } },
   });
   expect((await store.find({ tenantId: "b", id: "tool" }))?.fence).toBe(1);
   await tools.poll();

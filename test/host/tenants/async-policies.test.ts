@@ -39,7 +39,9 @@ function openDatabase(options: ToolRouterOptions = {}): Database {
   onTestFinished(() => router[Symbol.asyncDispose]());
   router.register("tool", {}, () => "long enough", { scope: "global" });
   return {
-    ...{ router, asked, errors },
+    router,
+    asked,
+    errors,
     call: (tenantId = "acme", more = {}) => router.execute(CALL, { tenantId, ...more }),
     answer: (policy) => waiting.shift()?.resolve(policy as TenantOptions),
     fail: (cause) => waiting.shift()?.reject(cause),

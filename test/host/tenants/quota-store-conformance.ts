@@ -27,11 +27,20 @@ const newTenant = (): string => {
 /** @param make called for each test */
 export function testQuotaStore(name: string, make: () => Promise<StoreUnderTest>): void {
   const windowOf = ({ now }: StoreUnderTest, tenantId: string, charge: Partial<WindowCharge> = {}): WindowCharge => ({
-    ...{ kind: "window", tenantId, name: "calls:minute:0", amount: 1, limit: 3, endsAt: now() + 60_000 },
+    kind: "window",
+    tenantId,
+    name: "calls:minute:0",
+    amount: 1,
+    limit: 3,
+    endsAt: now() + 60_000,
     ...charge,
   });
   const rateOf = (tenantId: string, charge: Partial<RateCharge> = {}): RateCharge => ({
-    ...{ kind: "rate", tenantId, name: "calls:second", capacity: 2, refillMs: 1_000 },
+    kind: "rate",
+    tenantId,
+    name: "calls:second",
+    capacity: 2,
+    refillMs: 1_000,
     ...charge,
   });
   const consume = async ({ store }: StoreUnderTest, ...charges: QuotaCharge[]): Promise<QuotaOutcome> =>

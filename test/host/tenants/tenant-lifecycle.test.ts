@@ -184,14 +184,12 @@ describe("deleteTenant", () => {
     const [receipt, same] = await Promise.all([glovebox.deleteTenant("acme"), glovebox.deleteTenant("acme")]);
     expect(same).toBe(receipt);
     expect(receipt).toMatchObject({
-      ...{
-        tenantId: "acme",
-        calls: 2,
-        sessions: 1,
-        tools: 3,
-        values: { keys: 3 },
-        mcp: { servers: 0, connections: 0 },
-      },
+      tenantId: "acme",
+      calls: 2,
+      sessions: 1,
+      tools: 3,
+      values: { keys: 3 },
+      mcp: { servers: 0, connections: 0 },
       quotaCounters: 1,
     });
     expect(receipt.values.bytes).toBeGreaterThan(30);
@@ -223,7 +221,12 @@ describe("deleteTenant", () => {
     expect(outputOf(await call(glovebox, "own", { key: "k" }))).toBeNull();
     await glovebox.deleteTenant("acme");
     expect(await glovebox.deleteTenant("acme")).toMatchObject({
-      ...{ calls: 0, sessions: 0, tools: 0, values: { keys: 0, bytes: 0 }, workers: 0, quotaCounters: 0 },
+      calls: 0,
+      sessions: 0,
+      tools: 0,
+      values: { keys: 0, bytes: 0 },
+      workers: 0,
+      quotaCounters: 0,
       artifacts: { count: 0, bytes: 0, shared: 0 },
     });
   });

@@ -221,7 +221,8 @@ describe("a quota store", () => {
     let ran = 0;
     const router = new ToolRouter({
       tenancy: "multi",
-      ...{ limits: PATIENT_LIMITS, rateLimit: { calls: 5, per: "second" } },
+      limits: PATIENT_LIMITS,
+      rateLimit: { calls: 5, per: "second" },
       quotaStore: { consume, deleteTenant: () => 0 } as QuotaStore,
       onInternalError: (error) => errors.push(error),
     });

@@ -173,7 +173,11 @@ describe("exportTenant", () => {
     await runs.signal("b", { event: "go", value: 5 }, ACME);
     await runs.start({ ...run("of-beta", BETA), id: "c" });
     await (await openAgentJournal({ store: journals, id: "chat", ...ACME })).end({
-      ...{ status: "finished", reason: "stop", text: "Hello", messages: [], steps: [] },
+      status: "finished",
+      reason: "stop",
+      text: "Hello",
+      messages: [],
+      steps: [],
       usage: { inputTokens: 0, outputTokens: 0 },
     });
     const lines = await linesOf(glovebox);

@@ -106,7 +106,12 @@ test("stubs secrets, tools and any other capability", async () => {
 test("fetch: accepts a Response of another library", async () => {
   const own = Response.json({ a: 1 }, { status: 201 });
   const foreign = {
-    ...{ status: 201, statusText: "", redirected: false, url: "", body: own.body, headers: own.headers },
+    status: 201,
+    statusText: "",
+    redirected: false,
+    url: "",
+    body: own.body,
+    headers: own.headers,
     arrayBuffer: () => own.arrayBuffer(),
   };
   const source = `async (input, { fetch }) => {

@@ -28,8 +28,17 @@ type Process = Pick<
 
 const newProcess = (fields: Partial<Process> = {}): WorkerProcess =>
   ({
-    ...{ owner: "acme", kind: "plain", load: 0, busy: 0, newCalls: 0, window: 4, unproven: 0, cpuRate: 0 },
-    ...{ runsOnMainThread: false, isExclusive: false, lastShortAt: Number.NEGATIVE_INFINITY },
+    owner: "acme",
+    kind: "plain",
+    load: 0,
+    busy: 0,
+    newCalls: 0,
+    window: 4,
+    unproven: 0,
+    cpuRate: 0,
+    runsOnMainThread: false,
+    isExclusive: false,
+    lastShortAt: Number.NEGATIVE_INFINITY,
     ...fields,
   }) as WorkerProcess;
 

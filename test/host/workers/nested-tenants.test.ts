@@ -27,7 +27,10 @@ test("a process is left for the calls that they wait for", async () => {
     },
   });
   await using glovebox = await makeGlovebox({
-    ...{ tenancy: "multi", cache: PYTHON_CACHE, capabilities: [capability], workers: { max: TENANTS.length } },
+    tenancy: "multi",
+    cache: PYTHON_CACHE,
+    capabilities: [capability],
+    workers: { max: TENANTS.length },
   });
   await glovebox.addTool(
     { name: "inner", source: "def main(input):\n    return 0", language: "python" },

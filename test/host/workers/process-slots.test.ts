@@ -85,7 +85,8 @@ describe("a host without file descriptors", () => {
     const child = spawn("sh", ["-c", `ulimit -n 128; exec "${process.execPath}" "${SCRIPT}"`], {
       stdio: ["ignore", "pipe", "inherit"],
       // Must run before the test times out, because nothing else ends the process.
-      ...{ timeout: 240_000, killSignal: "SIGKILL" },
+      timeout: 240_000,
+      killSignal: "SIGKILL",
     });
     let stdout = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {

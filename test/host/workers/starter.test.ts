@@ -165,7 +165,8 @@ describe("when the spawner", () => {
     const script = fileURLToPath(new URL("../../support/spawner-script.ts", import.meta.url));
     const child = spawn("sh", ["-c", `ulimit -n 128; exec "${process.execPath}" "${script}"`], {
       stdio: ["ignore", "pipe", "inherit"],
-      ...{ timeout: 240_000, killSignal: "SIGKILL" },
+      timeout: 240_000,
+      killSignal: "SIGKILL",
     });
     let stdout = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => {

@@ -83,7 +83,8 @@ export class PythonArena implements AsyncDisposable {
       cache: PYTHON_CACHE,
       tools: { enabled: true, builtinTools: ["python_exec"] },
       limits: { timeoutMs: ENDING_MS, cpuMs: ENDING_MS, memoryMiB: 256 },
-      ...{ tenancy: "multi", tenants },
+      tenancy: "multi",
+      tenants,
     });
     return new PythonArena(glovebox, limits);
   }

@@ -526,7 +526,8 @@ describe("a denied request", () => {
       const host = new FetchHost(() => ({}));
       const url = `http://mail.a.test:${port}/secret`;
       const { outcome, value } = await runGuest(`() => fetch(${JSON.stringify(url)})`, {
-        ...{ header: { granted: ["fetch"] }, capabilities: { fetch: host.answer } },
+        header: { granted: ["fetch"] },
+        capabilities: { fetch: host.answer },
       });
       expect(outcome).toBe("thrown");
       expect(value).toMatchObject({

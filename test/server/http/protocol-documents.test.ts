@@ -52,7 +52,11 @@ let document: OpenApi;
 
 beforeAll(async () => {
   server = await createServer({
-    ...{ port: 0, dataDir: folder, logLevel: "silent", limits: PATIENT_LIMITS, maxBodyBytes: MAX_BODY_BYTES },
+    port: 0,
+    dataDir: folder,
+    logLevel: "silent",
+    limits: PATIENT_LIMITS,
+    maxBodyBytes: MAX_BODY_BYTES,
   });
   document = (await (await fetch(`${server.url}/openapi.json`)).json()) as OpenApi;
   await manage("/v1/tenants", { id: "acme" });
@@ -126,7 +130,8 @@ async function check({ responses }: Operation, response: Response): Promise<Answ
 }
 
 const rpc = (method: string, params?: object, id: number | undefined = 1): object => ({
-  ...{ jsonrpc: "2.0", method },
+  jsonrpc: "2.0",
+  method,
   ...(id === undefined ? {} : { id }),
   ...(params === undefined ? {} : { params }),
 });
@@ -174,7 +179,8 @@ test.for([MCP, "/v1/tenants/{tenant}/code-mode/mcp"])("sessions of 2025 at %s ar
 test("requests of 2026-07-28 are as documented", async () => {
   const headersOf = (method: string, name?: string) => ({
     ...JSON_AND_STREAM,
-    ...{ "mcp-protocol-version": "2026-07-28", "mcp-method": method },
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": method,
     ...(name === undefined ? {} : { "mcp-name": name }),
   });
   const ask = (method: string, params: object = {}, name?: string): Promise<Answer> =>

@@ -51,7 +51,9 @@ const exampleOf = (path: string, tenant = "acme"): string =>
 const routes = (): readonly Route[] =>
   Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({
-      ...{ name: `${method.toUpperCase()} ${path}` as Route["name"], method: method.toUpperCase(), path },
+      name: `${method.toUpperCase()} ${path}` as Route["name"],
+      method: method.toUpperCase(),
+      path,
       scope: operation["x-glovebox-scope"],
       hasBody: operation.requestBody !== undefined,
       format: operation["x-glovebox-body"],
@@ -105,7 +107,9 @@ const guarded = (): readonly Route[] => routes().filter(({ scope }) => scope !==
 
 beforeAll(async () => {
   server = await createServer({
-    ...{ port: 0, dataDir: folder, logLevel: "silent" },
+    port: 0,
+    dataDir: folder,
+    logLevel: "silent",
     limits: PATIENT_LIMITS,
     maxBodyBytes: MAX_BODY_BYTES,
   });

@@ -71,8 +71,15 @@ const nest = (path: readonly string[], value: unknown): unknown =>
   path.reduceRight<unknown>((inner, name) => (name === "0" ? [inner] : { [name]: inner }), value);
 
 const EXAMPLES: { readonly [parameter: string]: string } = {
-  ...{ tenant: "acme", tool: "add", version: "1", wait: "1", alias: "live", secret: "NAME", executor: "e1" },
-  ...{ call: `call_${"0".repeat(26)}`, key: `key_${"0".repeat(26)}` },
+  tenant: "acme",
+  tool: "add",
+  version: "1",
+  wait: "1",
+  alias: "live",
+  secret: "NAME",
+  executor: "e1",
+  call: `call_${"0".repeat(26)}`,
+  key: `key_${"0".repeat(26)}`,
 };
 const exampleOf = (path: string): string =>
   path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => EXAMPLES[name] ?? `${name}_${"0".repeat(26)}`);

@@ -105,8 +105,12 @@ export class OpenIdProvider implements AsyncDisposable {
     const { issuer } = this;
     const base = `${issuer}${this.prefix}`;
     return {
-      ...{ issuer, authorization_endpoint: `${base}/authorize`, token_endpoint: `${base}/token` },
-      ...{ jwks_uri: `${base}/jwks`, response_types_supported: ["code"], subject_types_supported: ["public"] },
+      issuer,
+      authorization_endpoint: `${base}/authorize`,
+      token_endpoint: `${base}/token`,
+      jwks_uri: `${base}/jwks`,
+      response_types_supported: ["code"],
+      subject_types_supported: ["public"],
       // Some providers list algorithms that prove nothing. A client must not accept them for that.
       id_token_signing_alg_values_supported: ["RS256", "ES256", "none", "HS256"],
       code_challenge_methods_supported: ["S256"],

@@ -40,7 +40,12 @@ export function useReplicas(stores: TestStores, count: number, tenants: readonly
       folders.push(dataDir);
       useKnownInterpreter(join(dataDir, "cache"));
       const options = {
-        ...{ ...store.options, dataDir, port: 0, logLevel: "silent", masterKey: "00".repeat(32), maxWorkers: 4 },
+        ...store.options,
+        dataDir,
+        port: 0,
+        logLevel: "silent",
+        masterKey: "00".repeat(32),
+        maxWorkers: 4,
         // Tools wait for what the test does next.
         limits: { ...PATIENT_LIMITS, timeoutMs: 300_000 },
       };
@@ -64,6 +69,7 @@ export function useReplicas(stores: TestStores, count: number, tenants: readonly
     get adminKey() {
       return servers[0]?.adminKey ?? "";
     },
-    ...{ apis, servers },
+    apis,
+    servers,
   };
 }

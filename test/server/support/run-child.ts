@@ -27,14 +27,12 @@ const effect = defineCapability({
   },
 });
 await using glovebox = await createGlovebox({
-  ...{
-    tenancy: "multi",
-    cache: process.env.GLOVEBOX_TEST_CACHE === undefined ? false : { directory: process.env.GLOVEBOX_TEST_CACHE },
-    kv: "memory",
-    capabilities: [effect],
-    workers: { warmProcesses: 0 },
-    limits: { timeoutMs: 120_000 },
-  },
+  tenancy: "multi",
+  cache: process.env.GLOVEBOX_TEST_CACHE === undefined ? false : { directory: process.env.GLOVEBOX_TEST_CACHE },
+  kv: "memory",
+  capabilities: [effect],
+  workers: { warmProcesses: 0 },
+  limits: { timeoutMs: 120_000 },
 });
 const source = `export const capabilities = { effect: true, waitFor: true };
   export default async (_, ctx) => {

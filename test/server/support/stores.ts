@@ -109,7 +109,11 @@ export class TestStores implements AsyncDisposable {
     const port = await freePort();
     const databaseDir = join(folder, "data");
     const server = new EmbeddedPostgres({
-      ...{ databaseDir, user: USER, password: PASSWORD, port, persistent: true },
+      databaseDir,
+      user: USER,
+      password: PASSWORD,
+      port,
+      persistent: true,
       // What is committed survives a kill of Postgres, and not a loss of power.
       postgresFlags: ["-c", "fsync=off", "-c", "full_page_writes=off"],
       createPostgresUser: process.getuid?.() === 0,

@@ -124,7 +124,11 @@ function ObjectPart(props: PartProps): JSX.Element {
     return (
       <div key={name} class="form-part">
         <Part
-          {...{ name, schema: part, root, isRequired, depth: depth + 1 }}
+          name={name}
+          schema={part}
+          root={root}
+          isRequired={isRequired}
+          depth={depth + 1}
           value={current[name]}
           onChange={(next) => set(name, next)}
         />
@@ -180,7 +184,11 @@ function ListPart(props: PartProps): JSX.Element {
         {items.map((item, index) => (
           <div key={`${index} of ${items.length}`} class="form-part">
             <Part
-              {...{ name: `${index + 1}`, schema: partAt(index), root, isRequired: true, depth: depth + 1 }}
+              name={`${index + 1}`}
+              schema={partAt(index)}
+              root={root}
+              isRequired={true}
+              depth={depth + 1}
               value={item}
               onChange={(next) => onChange(items.with(index, next))}
             />

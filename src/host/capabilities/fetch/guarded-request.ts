@@ -128,7 +128,10 @@ async function sendParsed(request: GuardedRequest): Promise<GuardedResponse> {
   try {
     const client = await connections.take(url, addresses, signal);
     const response = await loadHttpClient().request.call(client, {
-      ...{ path: `${url.pathname}${url.search}`, method, signal, body: body ?? null },
+      path: `${url.pathname}${url.search}`,
+      method,
+      signal,
+      body: body ?? null,
       headers: { ...headers, "accept-encoding": "identity" },
     });
     const read = await readStart(response.body, maxResponseBytes);

@@ -19,10 +19,18 @@ const CONFIG_FILE = `${FOLDER}/tsconfig.json`;
 
 const CONFIG = JSON.stringify({
   compilerOptions: {
-    ...{ strict: true, useUnknownInCatchVariables: false, noEmit: true, skipLibCheck: true },
-    ...{ target: "esnext", module: "esnext", moduleResolution: "bundler", lib: ["esnext"], types: [] },
+    strict: true,
+    useUnknownInCatchVariables: false,
+    noEmit: true,
+    skipLibCheck: true,
+    target: "esnext",
+    module: "esnext",
+    moduleResolution: "bundler",
+    lib: ["esnext"],
+    types: [],
     // Code that models write relies on these, as JavaScript allows.
-    ...{ allowUnreachableCode: true, allowUnusedLabels: true },
+    allowUnreachableCode: true,
+    allowUnusedLabels: true,
   },
   files: ["globals.d.ts", "api.d.ts", "code.ts"],
 });

@@ -93,7 +93,10 @@ export function toDiagnostics(
     const suggestion = suggestionOf(each);
     return {
       ...positions.at(offset),
-      ...{ endLine: end.line, endColumn: end.column, code: each.code, message: cut(messageOf(each), MAX_MESSAGE) },
+      endLine: end.line,
+      endColumn: end.column,
+      code: each.code,
+      message: cut(messageOf(each), MAX_MESSAGE),
       ...(each.type === undefined || each.type === "any" ? {} : { type: cut(each.type, MAX_TYPE) }),
       ...(suggestion === undefined ? {} : { suggestion }),
       offset,

@@ -227,7 +227,11 @@ export class ExecutorDirectory implements AsyncDisposable {
     const { control } = this;
     const onUnsent = (token: string): void => executor.attempts.get(token)?.lose();
     const executor: RemoteExecutor<RemoteAttempt> = new RemoteExecutor({
-      ...{ id, control, connection, announcement, onUnsent },
+      id,
+      control,
+      connection,
+      announcement,
+      onUnsent,
     });
     const unsubscribe = connection.subscribe(controlSubject(control, id), (message) =>
       this.#onMessage(executor, message),

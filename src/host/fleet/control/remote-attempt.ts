@@ -74,7 +74,12 @@ export class RemoteAttempt implements CallAttempt {
     const { order, listener } = call.job;
     const descriptors = order.type === "call" ? order.tool.descriptors : undefined;
     this.#open = new OpenCall({
-      ...{ seq: 1, listener, limits: call.limits, warmKey: undefined, rssBytes: 0, cpuMs: 0 },
+      seq: 1,
+      listener,
+      limits: call.limits,
+      warmKey: undefined,
+      rssBytes: 0,
+      cpuMs: 0,
       hasUncounted: Object.values(descriptors ?? {}).some(({ uncounted }) => uncounted !== undefined),
     });
   }

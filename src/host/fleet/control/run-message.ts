@@ -41,7 +41,11 @@ export function toRunMessage(
   const [header = "", bytes = ""] = inputBytes ?? [];
   const message: Omit<RunMessage, "key"> = {
     type: "run",
-    ...{ control, token, isNested, owner, memoryMiB },
+    control,
+    token,
+    isNested,
+    owner,
+    memoryMiB,
     callId: order.callId,
     tenantId: order.tenantId,
     toolKey: claim.toolKey,

@@ -29,7 +29,8 @@ export function serverUnavailable(
   details: ErrorDetails = {},
 ): ToolError {
   return unavailable("upstream_unavailable", `The MCP server "${server}" ${failure}`, {
-    ...{ cause, details: { server, ...details } },
+    cause,
+    details: { server, ...details },
   });
 }
 

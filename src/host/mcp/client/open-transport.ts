@@ -57,7 +57,9 @@ export function openTransport(
     const http = new StreamableHTTPClientTransport(config.url, {
       fetch: createHttpFetch(
         createMessageFetch({
-          ...{ endpoint: config.url, maxBytes: maxMessageBytes, stubs },
+          endpoint: config.url,
+          maxBytes: maxMessageBytes,
+          stubs,
           headers: { ...config.headers, ...headers },
         }),
         createOAuthFetch(policy),
@@ -76,7 +78,12 @@ export function openTransport(
   }
   const { command, args, cwd, sandbox } = config;
   const program = new ServerProcess({
-    ...{ command, args, cwd, sandbox, environment, maxMessageBytes },
+    command,
+    args,
+    cwd,
+    sandbox,
+    environment,
+    maxMessageBytes,
     env: { ...selectEnvironment(config.env, environment), ...env },
   });
   const transport = new GuardedStdioTransport(program, () => program.pid ?? undefined);

@@ -129,7 +129,11 @@ export class ReconnectingLink implements AsyncDisposable {
       this.#closing.signal.throwIfAborted();
       const own = await readCredentials(credentials, server, this.#closing.signal);
       const connection = await UpstreamConnection.open({
-        ...{ server, config, environment, version, credentials: own },
+        server,
+        config,
+        environment,
+        version,
+        credentials: own,
         signal: this.#closing.signal,
         onDiscarded: (closing) => this.#discard(closing),
         onToolsChanged: () => this.#scheduleListing(),

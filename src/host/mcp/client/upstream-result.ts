@@ -74,7 +74,9 @@ function toLink(part: JsonObject, where: string): ContentPart {
   const description = textOf(part.description);
   const mimeType = textOf(part.mimeType);
   return {
-    ...{ type: "resource_link", uri, name },
+    type: "resource_link",
+    uri,
+    name,
     ...(title === undefined ? {} : { title }),
     ...(description === undefined ? {} : { description }),
     ...(mimeType === undefined ? {} : { mimeType }),

@@ -164,7 +164,10 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     const { environment, version } = this.#dependencies;
     const created: TenantLink = {
       link: new ReconnectingLink({
-        ...{ server: this.name, config: this.#config, environment, version },
+        server: this.name,
+        config: this.#config,
+        environment,
+        version,
         credentials: (signal) => credentialsFor(this.#config, key === SHARED ? undefined : key, signal),
         onListed: (listing) => this.#applyListing(created, key, listing),
       }),
@@ -307,7 +310,8 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     // The request that ends a task is sent after its call was cancelled.
     const unbound = new AbortController().signal;
     return await awaitTask(call, created, {
-      ...{ server: this.name, config: this.#config },
+      server: this.name,
+      config: this.#config,
       use: (request) => this.#linkFor(tenantId).link.use(call.signal.aborted ? unbound : call.signal, request),
     });
   }

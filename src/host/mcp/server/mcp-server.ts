@@ -76,7 +76,8 @@ export async function createServer(
   const info = { name, version, ...(title === undefined ? {} : { title }) };
   const mcp = new McpServer(info, {
     capabilities: {
-      ...{ tools: { listChanged: true }, logging: {} },
+      tools: { listChanged: true },
+      logging: {},
       ...(runs === undefined ? {} : { extensions: { [TASKS_EXTENSION]: {} } }),
     },
     ...(instructions === undefined ? {} : { instructions }),

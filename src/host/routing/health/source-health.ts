@@ -223,7 +223,13 @@ export class SourceHealthRegistry {
       .map(({ circuit, source, sourceId, tenantId: owner }): SourceHealth => {
         const { state, failures, rejected, since, lastFailure, nextProbeAt } = circuit;
         return {
-          ...{ source, sourceId, tenantId: owner, state, failures, rejected, since: toDate(since) },
+          source,
+          sourceId,
+          tenantId: owner,
+          state,
+          failures,
+          rejected,
+          since: toDate(since),
           ...(lastFailure === undefined ? {} : { lastFailure: { ...lastFailure, at: toDate(lastFailure.at) } }),
           ...(nextProbeAt === undefined ? {} : { nextProbeAt: toDate(nextProbeAt) }),
         };

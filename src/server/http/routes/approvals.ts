@@ -32,13 +32,27 @@ function show({ approval, call }: ApprovalOfCall): object {
   // The input of a call that has ended is stored without its secrets.
   const text = isOpen && call.ended_at === null ? toStoredInput(call.input) : call.input;
   return {
-    ...{ kind: "call", id: approval.id, tenantId: approval.tenant_id, state: approval.state, callId: approval.call_id },
-    ...{ parentId: call.parent_id, tool: approval.tool_name, version: approval.tool_version },
-    ...{ input: text === null ? null : (JSON.parse(text) as JsonValue), omitted: isLarge },
-    ...{ inputSha256: approval.input_sha256, toolDigest: approval.tool_digest, because: approval.because },
-    ...{ origin: approval.origin, requestedBy: approval.requested_by, sessionId: call.session_id },
-    ...{ createdAt: approval.created_at, expiresAt: approval.expires_at, decidedBy: approval.decided_by },
-    ...{ decidedAt: approval.decided_at, reason: approval.reason },
+    kind: "call",
+    id: approval.id,
+    tenantId: approval.tenant_id,
+    state: approval.state,
+    callId: approval.call_id,
+    parentId: call.parent_id,
+    tool: approval.tool_name,
+    version: approval.tool_version,
+    input: text === null ? null : (JSON.parse(text) as JsonValue),
+    omitted: isLarge,
+    inputSha256: approval.input_sha256,
+    toolDigest: approval.tool_digest,
+    because: approval.because,
+    origin: approval.origin,
+    requestedBy: approval.requested_by,
+    sessionId: call.session_id,
+    createdAt: approval.created_at,
+    expiresAt: approval.expires_at,
+    decidedBy: approval.decided_by,
+    decidedAt: approval.decided_at,
+    reason: approval.reason,
   };
 }
 

@@ -10,8 +10,16 @@ const AuditQuerySchema = numberPageQuery();
 
 const show = ({ entries, next }: AuditPage): object => ({
   items: entries.map((row) => ({
-    ...{ sequence: row.sequence, at: row.at, actor: row.actor, tenantId: row.tenant_id, action: row.action },
-    ...{ target: row.target, ip: row.ip, requestId: row.request_id, details: JSON.parse(row.details), hash: row.hash },
+    sequence: row.sequence,
+    at: row.at,
+    actor: row.actor,
+    tenantId: row.tenant_id,
+    action: row.action,
+    target: row.target,
+    ip: row.ip,
+    requestId: row.request_id,
+    details: JSON.parse(row.details),
+    hash: row.hash,
     isErased: row.erased_by !== null,
   })),
   next: next === undefined ? null : String(next),

@@ -48,9 +48,17 @@ function showInTree(row: CallRow, rootDepth: number): object {
   const error = row.error === null ? undefined : (JSON.parse(row.error) as { readonly code: string });
   const usage = row.usage === null ? undefined : (JSON.parse(row.usage) as { readonly cpuMs?: number });
   return {
-    ...{ id, parentId, depth: id.split(".").length - rootDepth, tool, version, state, effects },
+    id,
+    parentId,
+    depth: id.split(".").length - rootDepth,
+    tool,
+    version,
+    state,
+    effects,
     code: row.ended_at === null ? null : (error?.code ?? "ok"),
-    ...{ createdAt: row.created_at, startedAt: row.started_at, endedAt: row.ended_at },
+    createdAt: row.created_at,
+    startedAt: row.started_at,
+    endedAt: row.ended_at,
     durationMs: row.ended_at === null ? null : row.ended_at - row.created_at,
     cpuMs: usage?.cpuMs ?? null,
     logs: (logsOf(row) as readonly unknown[]).length,
@@ -111,7 +119,10 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
         .listCalls({ tenantId: c.get("tenant").id })
         .filter(({ parentId }) => parentId === undefined);
       const items = running.map(({ callId, toolName, state, startedAt }) => ({
-        ...{ id: callId, tool: toolName, state, startedAt },
+        id: callId,
+        tool: toolName,
+        state,
+        startedAt,
       }));
       return c.json({ items }, 200);
     },

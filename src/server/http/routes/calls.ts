@@ -168,7 +168,9 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
       // Before any of them begins.
       const requests = body.calls.map(
         ({ tool: toolName, approve, ...call }): CallRequest => ({
-          ...{ toolName, ...call, input: call.input },
+          toolName,
+          ...call,
+          input: call.input,
           approvedBy: approverOf(c, approve),
         }),
       );

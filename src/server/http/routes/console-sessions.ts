@@ -41,15 +41,14 @@ export const ConsoleSessionSchema = z
   .openapi("ConsoleSession");
 
 const show = (session: ConsoleSessionRecord, currentId: string | undefined): object => ({
-  ...{
-    id: session.id,
-    keyId: session.key_id,
-    tenantId: session.tenant_id,
-    ip: session.ip,
-    userAgent: session.user_agent,
-    createdAt: session.created_at,
-  },
-  ...{ expiresAt: session.expires_at, isCurrent: session.id === currentId },
+  id: session.id,
+  keyId: session.key_id,
+  tenantId: session.tenant_id,
+  ip: session.ip,
+  userAgent: session.user_agent,
+  createdAt: session.created_at,
+  expiresAt: session.expires_at,
+  isCurrent: session.id === currentId,
 });
 
 /** Browsers treat this machine as secure without TLS. */
@@ -64,7 +63,10 @@ export function addConsoleSessionRoutes(app: App, dependencies: ServerDependenci
       const deleted = await deleteSession(transaction, session, keyId);
       if (deleted !== undefined)
         await appendAudit(transaction, {
-          ...{ actor: c.get("actor"), tenantId: deleted.tenant_id, action: "console.signed_out", target: session },
+          actor: c.get("actor"),
+          tenantId: deleted.tenant_id,
+          action: "console.signed_out",
+          target: session,
           details: { keyId: deleted.key_id },
         });
       return deleted;
@@ -103,9 +105,15 @@ export function addConsoleSessionRoutes(app: App, dependencies: ServerDependenci
       const { keyId, tenantId, scopes } = principal;
       await changeExclusively(database, async (transaction) => {
         await insertSession(transaction, {
-          ...{ id, tenant_id: tenantId, key_id: keyId, hash, ip, scopes: null },
+          id,
+          tenant_id: tenantId,
+          key_id: keyId,
+          hash,
+          ip,
+          scopes: null,
           user_agent: (c.req.header("user-agent") ?? "").slice(0, MAX_USER_AGENT),
-          ...{ created_at: now, expires_at: now + SESSION_MS },
+          created_at: now,
+          expires_at: now + SESSION_MS,
         });
         const actor = { name: `key:${keyId}`, ip, requestId: c.get("requestId") };
         await appendAudit(transaction, { actor, tenantId, action: "console.signed_in", target: id, details: {} });

@@ -94,7 +94,11 @@ function toPools({ executors, queues }: FleetState): readonly Pool[] {
     const live = own.filter(({ isDraining }) => !isDraining);
     const { queued = 0, oldestMs = 0 } = queues.find((one) => one.pool === pool) ?? {};
     return {
-      ...{ pool, executors: live.length, draining: own.length - live.length, queued, oldestMs },
+      pool,
+      executors: live.length,
+      draining: own.length - live.length,
+      queued,
+      oldestMs,
       slots: live.reduce((sum, { slots }) => sum + slots, 0),
       busy: live.reduce((sum, { busy }) => sum + busy, 0),
     };

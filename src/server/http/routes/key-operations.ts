@@ -195,7 +195,10 @@ export async function changeKey(
     const limits = changedLimits(key, changes, own);
     await updateKeyLimits(transaction, id, limits);
     await appendAudit(transaction, {
-      ...{ actor: c.get("actor"), tenantId, action: "key.changed", target: id },
+      actor: c.get("actor"),
+      tenantId,
+      action: "key.changed",
+      target: id,
       details: { rateLimit: limits.rateLimit, ...limits.callLimits },
     });
     return { ...key, ...limits };

@@ -55,7 +55,9 @@ const NewValueSchema = z
   .openapi("NewKvValue");
 
 const show = ({ key, version, expiresAt, kind, data }: KvEntry) => ({
-  ...{ key, version, expiresAt: expiresAt ?? null },
+  key,
+  version,
+  expiresAt: expiresAt ?? null,
   value: kind === "json" ? JSON.parse(Buffer.from(data).toString("utf8")) : null,
   base64: kind === "bytes" ? Buffer.from(data).toString("base64") : null,
 });
@@ -95,7 +97,9 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
     async (c, { params, query }) => {
       const { prefix, cursor, limit } = query;
       const page = await kv.list(spaceOf(c.get("tenant").id, params.tool), {
-        ...{ prefix, limit, bytes: PAGE_BYTES },
+        prefix,
+        limit,
+        bytes: PAGE_BYTES,
         ...(cursor === undefined ? {} : { after: cursor }),
       });
       const next = page.more ? (page.entries.at(-1)?.key ?? null) : null;

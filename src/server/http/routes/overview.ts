@@ -137,26 +137,37 @@ function addWorkersRoute(app: App, dependencies: ServerDependencies): void {
     (c, _input) => {
       const { rss, heapUsed } = process.memoryUsage();
       const workers = dependencies.glovebox.workers.map(({ tenantIds, rssBytes, ...worker }) => ({
-        ...{ ...worker, tenantIds: [...tenantIds], rssBytes: rssBytes ?? null },
+        ...worker,
+        tenantIds: [...tenantIds],
+        rssBytes: rssBytes ?? null,
       }));
       const calls = dependencies.glovebox.listCalls({ scope: "all" });
       const running = calls.slice(0, MAX_RUNNING).map((call) => ({
-        ...{ id: call.callId, tenantId: call.tenantId, tool: call.toolName, state: call.state },
-        ...{ startedAt: call.startedAt, ageMs: Math.round(call.ageMs) },
+        id: call.callId,
+        tenantId: call.tenantId,
+        tool: call.toolName,
+        state: call.state,
+        startedAt: call.startedAt,
+        ageMs: Math.round(call.ageMs),
       }));
       const hardening = Object.entries(dependencies.glovebox.hardening).map(([layer, state]) => ({
-        ...{ layer, state, stops: LAYERS[layer as Layer].stops, get: LAYERS[layer as Layer].get },
+        layer,
+        state,
+        stops: LAYERS[layer as Layer].stops,
+        get: LAYERS[layer as Layer].get,
       }));
       return c.json(
         {
-          ...{
-            hardening,
-            pid: process.pid,
-            uptimeSeconds: Math.round(process.uptime()),
-            rssBytes: rss,
-            heapBytes: heapUsed,
-          },
-          ...{ version: dependencies.version, node: process.version, workers, runningTotal: calls.length, running },
+          hardening,
+          pid: process.pid,
+          uptimeSeconds: Math.round(process.uptime()),
+          rssBytes: rss,
+          heapBytes: heapUsed,
+          version: dependencies.version,
+          node: process.version,
+          workers,
+          runningTotal: calls.length,
+          running,
         },
         200,
       );

@@ -41,7 +41,9 @@ export function addProtocolRoutes(app: App, dependencies: ServerDependencies): v
       summary: "Sends a message of the Model Context Protocol (Streamable HTTP)",
       description:
         "Serves revision 2026-07-28, whose requests are independent of each other, and the revisions of 2025, whose sessions begin with `initialize`. There, `Accept` must contain `application/json` and `text/event-stream`.",
-      ...{ params, ...MCP_POST, streams },
+      params,
+      ...MCP_POST,
+      streams,
     },
     serveMcp,
   );
@@ -75,7 +77,9 @@ export function addProtocolRoutes(app: App, dependencies: ServerDependencies): v
       summary: "Sends a message of the Model Context Protocol to the tenant's code mode",
       description:
         "It has three tools instead of the tenant's tools: search_tools, run_code, which starts a durable run, and get_run, which looks one up.",
-      ...{ params, ...MCP_POST, streams },
+      params,
+      ...MCP_POST,
+      streams,
     },
     serveCodeMode,
   );
@@ -83,10 +87,7 @@ export function addProtocolRoutes(app: App, dependencies: ServerDependencies): v
     app,
     dependencies,
     "GET /v1/tenants/{tenant}/code-mode/mcp",
-    {
-      summary: "Opens the stream of notifications of an MCP session of the code mode",
-      ...{ params, ...MCP_GET, streams },
-    },
+    { summary: "Opens the stream of notifications of an MCP session of the code mode", params, ...MCP_GET, streams },
     serveCodeMode,
   );
   addRoute(

@@ -21,8 +21,10 @@ const JsonSchema = z.any().describe("Any JSON value");
 
 const ChangesSchema = z.array(
   z.strictObject({
-    ...{ path: z.string().describe("JSON Pointer"), kind: z.enum(["added", "removed", "changed"]) },
-    ...{ before: z.string().optional(), after: z.string().optional() },
+    path: z.string().describe("JSON Pointer"),
+    kind: z.enum(["added", "removed", "changed"]),
+    before: z.string().optional(),
+    after: z.string().optional(),
   }),
 );
 
@@ -68,7 +70,11 @@ const PercentilesSchema = z.strictObject({ p50: z.number(), p95: z.number() });
 const ResourceSchema = z.strictObject({ before: PercentilesSchema, after: PercentilesSchema });
 export const RehearsalSchema = z
   .strictObject({
-    ...{ replayed: z.int(), identical: z.int(), different: z.int(), diverged: z.int(), failed: z.int() },
+    replayed: z.int(),
+    identical: z.int(),
+    different: z.int(),
+    diverged: z.int(),
+    failed: z.int(),
     skipped: z.int().describe("Recordings that were not replayed: the sum of skippedFor"),
     skippedFor: z
       .strictObject({ recording: z.int(), limit: z.int(), chunks: z.int() })
@@ -78,13 +84,17 @@ export const RehearsalSchema = z
     groups: z.array(
       z.strictObject({
         verdict: z.enum(["different", "failed", "diverged"]),
-        ...{ summary: z.string(), count: z.int(), callIds: z.array(z.string()) },
+        summary: z.string(),
+        count: z.int(),
+        callIds: z.array(z.string()),
         changes: ChangesSchema.optional(),
         chunks: ChunksSchema,
       }),
     ),
     resources: z.strictObject({
-      ...{ cpuMs: ResourceSchema, heapBytes: ResourceSchema, peakBytes: ResourceSchema },
+      cpuMs: ResourceSchema,
+      heapBytes: ResourceSchema,
+      peakBytes: ResourceSchema,
       executeMs: ResourceSchema.describe(
         "Duration; of the replays an estimate: the waits of the recorded calls, and the CPU time of the replays",
       ),
@@ -93,7 +103,9 @@ export const RehearsalSchema = z
   .openapi("Rehearsal");
 
 const toShown = ({ verdict, match, recorded, divergence, changes, chunks, result }: ReplayedCall): object => ({
-  ...{ verdict, match, recorded: "output" in recorded ? { output: JSON.parse(recorded.output) } : recorded },
+  verdict,
+  match,
+  recorded: "output" in recorded ? { output: JSON.parse(recorded.output) } : recorded,
   ...(divergence === undefined ? {} : { divergence }),
   ...(changes === undefined ? {} : { changes }),
   ...(chunks === undefined ? {} : { chunks }),
@@ -162,7 +174,9 @@ export function addRecordingRoutes(app: App, dependencies: ServerDependencies): 
       await load(c, recording.toolName, version);
       using _slot = await admit(c);
       const replayed = await glovebox.replay(recording, {
-        ...{ tenantId, toolVersion: String(version), signal: c.req.raw.signal },
+        tenantId,
+        toolVersion: String(version),
+        signal: c.req.raw.signal,
         ...(Object.hasOwn(body, "input") ? { arguments: body.input } : {}),
       });
       return c.json(toShown(replayed) as never, 200);
@@ -188,10 +202,7 @@ export function addRecordingRoutes(app: App, dependencies: ServerDependencies): 
       const ids = await listRecorded(db, { tenantId, toolName, since, limit: body.sample });
       const report = await glovebox.rehearse(
         readAll(ids, (id) => findRecording(db, tenantId, id)),
-        {
-          ...{ tenantId, toolVersion: String(body.version), signal: c.req.raw.signal },
-          admit: () => admit(c),
-        },
+        { tenantId, toolVersion: String(body.version), signal: c.req.raw.signal, admit: () => admit(c) },
       );
       return c.json(report as never, 200);
     },

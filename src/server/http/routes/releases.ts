@@ -32,9 +32,7 @@ export const showRelease = ({
   revision,
   changedBy,
   updatedAt,
-}: ReleaseRecord): object => ({
-  ...{ tool: toolName, alias, versions, rollback, revision, changedBy, updatedAt },
-});
+}: ReleaseRecord): object => ({ tool: toolName, alias, versions, rollback, revision, changedBy, updatedAt });
 export function addReleaseRoutes(app: App, dependencies: ServerDependencies): void {
   const { database, authenticator } = dependencies;
   const { db } = database;
@@ -161,7 +159,10 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
         ]);
         await touchTenant(transaction, tenantId);
         await appendAudit(transaction, {
-          ...{ actor: c.get("actor"), tenantId, action: "release.deleted", target: `${toolName}:${alias}` },
+          actor: c.get("actor"),
+          tenantId,
+          action: "release.deleted",
+          target: `${toolName}:${alias}`,
           details: { versions },
         });
       });

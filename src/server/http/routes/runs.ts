@@ -103,7 +103,11 @@ export function addRunRoutes(app: App, dependencies: ServerDependencies): void {
       const caller: CallCaller = { tenant: c.get("tenant"), keyId: c.get("principal").keyId };
       const { id, settled } = await runs.begin(
         {
-          ...{ toolName, input, version, alias, approvedBy: approverOf(c, approve) },
+          toolName,
+          input,
+          version,
+          alias,
+          approvedBy: approverOf(c, approve),
           idempotencyKey: readKey(c.req.header("idempotency-key")),
         },
         caller,

@@ -40,7 +40,9 @@ const changeable = {
 };
 const NewScheduleSchema = z
   .strictObject({
-    ...{ name: NameSchema, tool: ToolNameSchema, ...changeable },
+    name: NameSchema,
+    tool: ToolNameSchema,
+    ...changeable,
     timeZone: changeable.timeZone.default("UTC"),
     input: z.any().default({}),
     alias: AliasSchema.default("live"),
@@ -52,7 +54,11 @@ const NewScheduleSchema = z
 const ScheduleChangesSchema = z.strictObject(changeable).partial().openapi("ScheduleChanges");
 export const ScheduleSchema = z
   .strictObject({
-    ...{ id: z.string(), name: z.string(), tool: z.string(), ...changeable, alias: z.string() },
+    id: z.string(),
+    name: z.string(),
+    tool: z.string(),
+    ...changeable,
+    alias: z.string(),
     omitted: z.boolean().describe("Whether a list leaves the input out, because it is large. Then it is null"),
     nextAt: TimeSchema.nullable(),
     lastAt: TimeSchema.nullable(),
@@ -103,11 +109,24 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
       const tenantId = c.get("tenant").id;
       const now = dependencies.database.clock.now();
       const row: SchedulesTable = {
-        ...{ id: createId("schedule", now), tenant_id: tenantId, name: body.name, tool_name: body.tool },
-        ...{ alias: body.alias, input: JSON.stringify(body.input), cron: body.cron, time_zone: body.timeZone },
-        ...{ overlap: body.overlap, catch_up: body.catchUp, state: body.state },
-        ...{ created_by: c.get("principal").keyId, next_at: nextRunAfter(body, now), last_at: null },
-        ...{ last_call_id: null, skipped: 0, created_at: now, updated_at: now },
+        id: createId("schedule", now),
+        tenant_id: tenantId,
+        name: body.name,
+        tool_name: body.tool,
+        alias: body.alias,
+        input: JSON.stringify(body.input),
+        cron: body.cron,
+        time_zone: body.timeZone,
+        overlap: body.overlap,
+        catch_up: body.catchUp,
+        state: body.state,
+        created_by: c.get("principal").keyId,
+        next_at: nextRunAfter(body, now),
+        last_at: null,
+        last_call_id: null,
+        skipped: 0,
+        created_at: now,
+        updated_at: now,
       };
       const created = await changeExclusively(database, async (transaction) => {
         await checkToolExists(transaction, tenantId, body.tool);
@@ -116,7 +135,10 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
         const schedule = await insertSchedule(transaction, row);
         const { name, tool, cron, timeZone } = schedule;
         await appendAudit(transaction, {
-          ...{ actor: c.get("actor"), tenantId, action: "schedule.created", target: row.id },
+          actor: c.get("actor"),
+          tenantId,
+          action: "schedule.created",
+          target: row.id,
           details: { name, tool, cron, timeZone },
         });
         return schedule;
@@ -158,14 +180,23 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
         const times = { cron: body.cron ?? row.cron, timeZone: body.timeZone ?? row.time_zone };
         checkCron(times);
         const next: SchedulesTable = {
-          ...{ ...row, cron: times.cron, time_zone: times.timeZone, alias: body.alias ?? row.alias },
-          ...{ overlap: body.overlap ?? row.overlap, catch_up: body.catchUp ?? row.catch_up },
-          ...{ state: body.state ?? row.state, next_at: nextRunAfter(times, dependencies.database.clock.now()) },
+          ...row,
+          cron: times.cron,
+          time_zone: times.timeZone,
+          alias: body.alias ?? row.alias,
+          overlap: body.overlap ?? row.overlap,
+          catch_up: body.catchUp ?? row.catch_up,
+          state: body.state ?? row.state,
+          next_at: nextRunAfter(times, dependencies.database.clock.now()),
           input: body.input === undefined ? row.input : JSON.stringify(body.input),
         };
         const { input: _input, ...details } = body;
         await appendAudit(transaction, {
-          ...{ actor: c.get("actor"), tenantId, action: "schedule.changed", target: row.id, details },
+          actor: c.get("actor"),
+          tenantId,
+          action: "schedule.changed",
+          target: row.id,
+          details,
         });
         return await updateSchedule(transaction, next);
       });

@@ -54,7 +54,11 @@ export function addSecretRoutes(app: App, dependencies: ServerDependencies): voi
         await tenantChanges.announce(id, transaction);
         const { hosts } = info;
         await appendAudit(transaction, {
-          ...{ actor: c.get("actor"), tenantId: id, action: "secret.set", target: name, details: { hosts } },
+          actor: c.get("actor"),
+          tenantId: id,
+          action: "secret.set",
+          target: name,
+          details: { hosts },
         });
         return info;
       });
@@ -79,7 +83,11 @@ export function addSecretRoutes(app: App, dependencies: ServerDependencies): voi
         await touchTenant(transaction, id);
         await tenantChanges.announce(id, transaction);
         await appendAudit(transaction, {
-          ...{ actor: c.get("actor"), tenantId: id, action: "secret.deleted", target: params.secret, details: {} },
+          actor: c.get("actor"),
+          tenantId: id,
+          action: "secret.deleted",
+          target: params.secret,
+          details: {},
         });
         return true;
       });

@@ -22,7 +22,11 @@ import { TenantParamsSchema } from "./tenants.ts";
 import { showVersion, ToolParamsSchema } from "./versions.ts";
 
 const showDeployed = ({ version, isKnown, isNewlyApproved, requests, release, warnings }: DeployedVersion): object => ({
-  ...{ version: showVersion(version), isKnown, isNewlyApproved, requests, warnings },
+  version: showVersion(version),
+  isKnown,
+  isNewlyApproved,
+  requests,
+  warnings,
   release: release === undefined ? null : showRelease(release),
 });
 
@@ -165,13 +169,17 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
       const { glovebox, calls, limits, slots, callerLimits } = dependencies;
       const result = await runDraft({ glovebox, db, calls, limits, slots, callerLimits }, tenant, body, {
         keyId: c.get("principal").keyId,
-        ...{ mayApprove: scopes.has("tools:approve"), mayApproveCalls: scopes.has("calls:approve") },
+        mayApprove: scopes.has("tools:approve"),
+        mayApproveCalls: scopes.has("calls:approve"),
         signal: c.req.raw.signal,
       });
       // A draft can have effects, and has no record of a call.
       await changeExclusively(database, (transaction) =>
         appendAudit(transaction, {
-          ...{ actor: c.get("actor"), tenantId: tenant.id, action: "draft.ran", target: body.tool ?? "" },
+          actor: c.get("actor"),
+          tenantId: tenant.id,
+          action: "draft.ran",
+          target: body.tool ?? "",
           details: {
             sha256: createHash("sha256").update(body.source).digest("hex"),
             callId: result.callId,

@@ -66,9 +66,16 @@ const NewTriggerSchema = z
   })
   .openapi("NewTrigger");
 const fields = {
-  ...{ id: z.string(), name: z.string(), tool: z.string(), alias: z.string(), verification: VerificationSchema },
-  ...{ state: StateSchema, path: z.string().describe("Path of the URL"), createdBy: z.string() },
-  ...{ createdAt: TimeSchema, updatedAt: TimeSchema },
+  id: z.string(),
+  name: z.string(),
+  tool: z.string(),
+  alias: z.string(),
+  verification: VerificationSchema,
+  state: StateSchema,
+  path: z.string().describe("Path of the URL"),
+  createdBy: z.string(),
+  createdAt: TimeSchema,
+  updatedAt: TimeSchema,
 };
 export const TriggerSchema = z.strictObject(fields).openapi("Trigger");
 export const CreatedTriggerSchema = z
@@ -116,13 +123,24 @@ export function addTriggerRoutes(app: App, dependencies: ServerDependencies): vo
         if ((await listTriggers(transaction, tenantId)).length >= MAX_TRIGGERS)
           throw new RequestError("INVALID", `A tenant can have at most ${MAX_TRIGGERS} triggers`);
         await appendAudit(transaction, {
-          ...{ actor: c.get("actor"), tenantId, action: "trigger.created", target: id, details: given },
+          actor: c.get("actor"),
+          tenantId,
+          action: "trigger.created",
+          target: id,
+          details: given,
         });
         return await insertTrigger(transaction, {
-          ...{ id, tenant_id: tenantId, name: given.name, tool_name: given.tool, alias: given.alias, state: "active" },
+          id,
+          tenant_id: tenantId,
+          name: given.name,
+          tool_name: given.tool,
+          alias: given.alias,
+          state: "active",
           verification: given.verification,
           sealed_secret: masterKey.seal(secret, { table: "triggers", tenantId, name: id }),
-          ...{ created_by: c.get("principal").keyId, created_at: now, updated_at: now },
+          created_by: c.get("principal").keyId,
+          created_at: now,
+          updated_at: now,
         });
       });
       return c.json({ ...created, secret } as never, 201);

@@ -30,10 +30,19 @@ export const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema
 export const VersionParamsSchema = ToolParamsSchema.extend({ version: VersionSchema });
 
 export const showVersion = (one: ToolVersionRecord): object => ({
-  ...{ tool: one.toolName, version: one.version, contentHash: one.contentHash, state: one.state },
-  ...{ language: one.language, definition: one.definition, grant: one.settings.grant, limits: ownLimits(one) },
-  ...{ isolateLifetime: one.settings.isolateLifetime, createdBy: one.createdBy, createdAt: one.createdAt },
-  ...{ decidedBy: one.decidedBy, decidedAt: one.decidedAt },
+  tool: one.toolName,
+  version: one.version,
+  contentHash: one.contentHash,
+  state: one.state,
+  language: one.language,
+  definition: one.definition,
+  grant: one.settings.grant,
+  limits: ownLimits(one),
+  isolateLifetime: one.settings.isolateLifetime,
+  createdBy: one.createdBy,
+  createdAt: one.createdAt,
+  decidedBy: one.decidedBy,
+  decidedAt: one.decidedAt,
 });
 type StoredSource =
   | { readonly source: string; readonly mode?: "script"; readonly sourceMap?: string }
@@ -224,7 +233,10 @@ export function addVersionRoutes(app: App, dependencies: ServerDependencies): vo
         await deleteVersion(transaction, key, version);
         await touchTenant(transaction, tenantId);
         await appendAudit(transaction, {
-          ...{ actor: c.get("actor"), tenantId, action: "version.deleted", target: `${toolName}@${version}` },
+          actor: c.get("actor"),
+          tenantId,
+          action: "version.deleted",
+          target: `${toolName}@${version}`,
           details: { contentHash: found.contentHash },
         });
       });

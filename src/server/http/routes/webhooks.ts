@@ -49,8 +49,13 @@ const WebhookChangesSchema = z
   .partial()
   .openapi("WebhookChanges");
 const fields = {
-  ...{ id: z.string(), url: z.string(), events: EventsSchema, state: StateSchema, createdBy: z.string() },
-  ...{ createdAt: TimeSchema, updatedAt: TimeSchema },
+  id: z.string(),
+  url: z.string(),
+  events: EventsSchema,
+  state: StateSchema,
+  createdBy: z.string(),
+  createdAt: TimeSchema,
+  updatedAt: TimeSchema,
 };
 export const WebhookSchema = z.strictObject(fields).openapi("Webhook");
 export const CreatedWebhookSchema = z
@@ -58,8 +63,12 @@ export const CreatedWebhookSchema = z
   .openapi("CreatedWebhook");
 export const DeliverySchema = z
   .strictObject({
-    ...{ id: z.string(), event: z.string(), state: z.enum(["waiting", "sending", "delivered", "failed"]) },
-    ...{ attempts: z.int(), status: z.int().nullable(), error: z.string().nullable() },
+    id: z.string(),
+    event: z.string(),
+    state: z.enum(["waiting", "sending", "delivered", "failed"]),
+    attempts: z.int(),
+    status: z.int().nullable(),
+    error: z.string().nullable(),
     nextAt: TimeSchema.nullable().describe("Time of the next attempt"),
     createdAt: TimeSchema,
     endedAt: TimeSchema.nullable(),
@@ -68,8 +77,15 @@ export const DeliverySchema = z
   .openapi("Delivery");
 
 const showDelivery = (row: DeliveriesTable): object => ({
-  ...{ id: row.id, event: row.event, state: row.state, attempts: row.attempts, status: row.status, error: row.error },
-  ...{ nextAt: row.state === "waiting" ? row.run_at : null, createdAt: row.created_at, endedAt: row.ended_at },
+  id: row.id,
+  event: row.event,
+  state: row.state,
+  attempts: row.attempts,
+  status: row.status,
+  error: row.error,
+  nextAt: row.state === "waiting" ? row.run_at : null,
+  createdAt: row.created_at,
+  endedAt: row.ended_at,
   body: JSON.parse(row.body),
 });
 
@@ -110,12 +126,22 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
         if ((await listWebhooks(transaction, tenantId)).length >= MAX_WEBHOOKS)
           throw new RequestError("INVALID", `A tenant can have at most ${MAX_WEBHOOKS} webhooks`);
         await appendAudit(transaction, {
-          ...{ actor: c.get("actor"), tenantId, action: "webhook.created", target: id, details: body },
+          actor: c.get("actor"),
+          tenantId,
+          action: "webhook.created",
+          target: id,
+          details: body,
         });
         return await insertWebhook(transaction, {
-          ...{ id, tenant_id: tenantId, url: body.url, events: JSON.stringify(body.events), state: "active" },
+          id,
+          tenant_id: tenantId,
+          url: body.url,
+          events: JSON.stringify(body.events),
+          state: "active",
           sealed_secret: masterKey.seal(secret, { table: "webhooks", tenantId, name: id }),
-          ...{ created_by: c.get("principal").keyId, created_at: now, updated_at: now },
+          created_by: c.get("principal").keyId,
+          created_at: now,
+          updated_at: now,
         });
       });
       return c.json({ ...created, secret } as never, 201);

@@ -27,7 +27,8 @@ export const BatchSchema = z
     calls: z
       .array(
         z.strictObject({
-          ...{ tool: ToolNameSchema, ...NewCallSchema.shape },
+          tool: ToolNameSchema,
+          ...NewCallSchema.shape,
           idempotencyKey: z
             .string()
             .regex(/^[A-Za-z0-9._:-]{1,200}$/)
@@ -87,16 +88,17 @@ export const RejectedCallSchema = z
 
 export const TreeCallSchema = z
   .strictObject({
-    ...{
-      id: z.string(),
-      parentId: z.string().nullable(),
-      depth: z.int(),
-      tool: z.string(),
-      version: z.int().nullable(),
-    },
-    ...{ state: z.enum(CALL_STATES), effects: z.enum(["none", "possible", "complete"]) },
+    id: z.string(),
+    parentId: z.string().nullable(),
+    depth: z.int(),
+    tool: z.string(),
+    version: z.int().nullable(),
+    state: z.enum(CALL_STATES),
+    effects: z.enum(["none", "possible", "complete"]),
     code: z.string().nullable().describe("`ok` or the code of the error; null before the call has ended"),
-    ...{ createdAt: TimeSchema, startedAt: TimeSchema.nullable(), endedAt: TimeSchema.nullable() },
+    createdAt: TimeSchema,
+    startedAt: TimeSchema.nullable(),
+    endedAt: TimeSchema.nullable(),
     durationMs: z.number().nullable(),
     cpuMs: z.number().nullable(),
     logs: z.int().describe("Number of log lines"),
@@ -160,16 +162,26 @@ export const APPROVAL_STATES = ["pending", "approved", "denied", "expired", "can
 export const CallApprovalSchema = z
   .strictObject({
     kind: z.literal("call"),
-    ...{ id: z.string(), tenantId: z.string(), state: z.enum(APPROVAL_STATES), callId: z.string() },
-    ...{ parentId: z.string().nullable(), tool: z.string(), version: z.int() },
+    id: z.string(),
+    tenantId: z.string(),
+    state: z.enum(APPROVAL_STATES),
+    callId: z.string(),
+    parentId: z.string().nullable(),
+    tool: z.string(),
+    version: z.int(),
     input: JsonSchema.describe("The exact arguments, with the secrets in them redacted"),
     omitted: z.boolean().describe("Whether the input is left out here because it is large"),
     inputSha256: z.string().describe("SHA-256 of the input as JSON text"),
     toolDigest: z.string().describe("Digest of the tool's definition, code and grants that the approval is valid for"),
     because: z.enum(["destructive", "policy"]),
     origin: z.enum(["api", "mcp", "nested", "schedule", "trigger"]),
-    ...{ requestedBy: z.string(), sessionId: z.string().nullable(), createdAt: TimeSchema, expiresAt: TimeSchema },
-    ...{ decidedBy: z.string().nullable(), decidedAt: TimeSchema.nullable(), reason: z.string().nullable() },
+    requestedBy: z.string(),
+    sessionId: z.string().nullable(),
+    createdAt: TimeSchema,
+    expiresAt: TimeSchema,
+    decidedBy: z.string().nullable(),
+    decidedAt: TimeSchema.nullable(),
+    reason: z.string().nullable(),
   })
   .openapi("CallApproval");
 

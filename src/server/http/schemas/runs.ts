@@ -27,11 +27,14 @@ const RunWaitSchema = z.strictObject({
 });
 
 const runFields = {
-  ...{ id: z.string(), tenantId: z.string() },
+  id: z.string(),
+  tenantId: z.string(),
   kind: z
     .enum(RUN_KINDS)
     .describe("`code`: code that a model has given to `run_code` of the tenant's code mode, with the tool `run_code`"),
-  ...{ tool: z.string(), version: z.int().nullable(), state: z.enum(RUN_STATES) },
+  tool: z.string(),
+  version: z.int().nullable(),
+  state: z.enum(RUN_STATES),
   keyId: z.string().nullable().describe("The key that has started the run"),
   waits: z.array(RunWaitSchema).describe("What the run waits for"),
   attempts: z.int().describe("How often it was started and continued"),

@@ -63,7 +63,9 @@ const HeaderSchema = z.string().max(16_384);
 /** A request of an MCP session. Its body is a text of the message, unless it has none. */
 export const PeerRequestMessageSchema = z.strictObject({
   type: z.literal("request"),
-  ...{ at: TimeSchema, tenantId: IdSchema, keyId: IdSchema },
+  at: TimeSchema,
+  tenantId: IdSchema,
+  keyId: IdSchema,
   endpoint: z.enum(["mcp", "code-mode"]),
   method: z.enum(["GET", "POST", "DELETE"]),
   headers: z.partialRecord(z.enum(REQUEST_HEADERS), HeaderSchema),
@@ -100,7 +102,8 @@ export const ResponseSchema = z.discriminatedUnion("type", [
   DeclinedSchema,
   AliveSchema,
   z.strictObject({
-    ...{ type: z.literal("head"), status: z.int().min(200).max(599) },
+    type: z.literal("head"),
+    status: z.int().min(200).max(599),
     headers: z.record(z.string().max(256), HeaderSchema),
   }),
   /** A part of the body, which is a text of the message. */
@@ -113,14 +116,32 @@ const numberOrNull = z.number().nullable();
 const textOrNull = TextSchema.nullable();
 /** The columns of a record apart from its texts. */
 export const ResultRowSchema = z.strictObject({
-  ...{ id: CallIdSchema, tenant_id: IdSchema, tool_name: z.string().max(1_024), tool_version: numberOrNull },
-  ...{ alias: IdSchema, mode: z.enum(["sync", "async", "stream"]), key_id: IdSchema, session_id: textOrNull },
+  id: CallIdSchema,
+  tenant_id: IdSchema,
+  tool_name: z.string().max(1_024),
+  tool_version: numberOrNull,
+  alias: IdSchema,
+  mode: z.enum(["sync", "async", "stream"]),
+  key_id: IdSchema,
+  session_id: textOrNull,
   state: z.enum(["waiting_for_approval", "queued", "running", "succeeded", "failed", "cancelled"]),
   effects: z.enum(["none", "possible", "complete"]),
-  ...{ idempotency_key: textOrNull, request_hash: textOrNull, timeout_ms: numberOrNull, content: z.int() },
-  ...{ created_at: TimeSchema, started_at: numberOrNull, ended_at: numberOrNull, run_at: numberOrNull },
-  ...{ lease_owner: textOrNull, lease_until: numberOrNull, fence: z.int(), attempts: z.int() },
-  ...{ cancel_requested: z.int(), parent_id: textOrNull, root_id: textOrNull, approval_id: textOrNull },
+  idempotency_key: textOrNull,
+  request_hash: textOrNull,
+  timeout_ms: numberOrNull,
+  content: z.int(),
+  created_at: TimeSchema,
+  started_at: numberOrNull,
+  ended_at: numberOrNull,
+  run_at: numberOrNull,
+  lease_owner: textOrNull,
+  lease_until: numberOrNull,
+  fence: z.int(),
+  attempts: z.int(),
+  cancel_requested: z.int(),
+  parent_id: textOrNull,
+  root_id: textOrNull,
+  approval_id: textOrNull,
 });
 
 const CODES = Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]];
@@ -137,17 +158,23 @@ export const AnswerSchema = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("waiting"), callId: CallIdSchema }),
   /** The idempotency key was used for another request, its call has not ended, or the approval was decided about meanwhile. */
   z.strictObject({
-    ...{ type: z.literal("conflict"), because: z.enum(["other_request", "open_call", "approval"]) },
+    type: z.literal("conflict"),
+    because: z.enum(["other_request", "open_call", "approval"]),
     message: TextSchema,
   }),
   /** The request failed, and has no record. */
   z.strictObject({
-    ...{ type: z.literal("thrown"), code: z.enum(CODES), message: TextSchema, recoverable: z.boolean() },
+    type: z.literal("thrown"),
+    code: z.enum(CODES),
+    message: TextSchema,
+    recoverable: z.boolean(),
     details: z.record(z.string(), z.unknown()).optional(),
   }),
   /** The record, whose texts follow as far as they are listed. Without `hasInput`, the input is that of the request. */
   z.strictObject({
-    ...{ type: z.literal("result"), row: ResultRowSchema, hasInput: z.boolean() },
+    type: z.literal("result"),
+    row: ResultRowSchema,
+    hasInput: z.boolean(),
     texts: z.array(z.enum(RESULT_TEXTS)).max(RESULT_TEXTS.length),
   }),
 ]);

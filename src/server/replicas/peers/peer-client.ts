@@ -75,8 +75,10 @@ export class PeerClient implements Disposable {
       method: "POST",
       agent: this.#agents[isSecure ? "https:" : "http:"],
       headers: {
-        ...{ "content-type": "application/octet-stream", "transfer-encoding": "chunked" },
-        ...{ [FROM_HEADER]: from, [RANDOM_HEADER]: random.toString("base64url") },
+        "content-type": "application/octet-stream",
+        "transfer-encoding": "chunked",
+        [FROM_HEADER]: from,
+        [RANDOM_HEADER]: random.toString("base64url"),
       },
     });
     const hello = { type: "hello", at: clock.now(), ...(kind === "call" ? {} : { kind }) };

@@ -136,7 +136,8 @@ export class PeerServer {
   async #exchange({ request, response, reader, keys }: Connection, { at, kind }: Hello): Promise<void> {
     const answered = randomBytes(RANDOM_BYTES);
     response.writeHead(200, {
-      ...{ "content-type": "application/octet-stream", "cache-control": "no-store" },
+      "content-type": "application/octet-stream",
+      "cache-control": "no-store",
       [RANDOM_HEADER]: answered.toString("base64url"),
     });
     const sealer = new FrameSealer(keys.keyOf("answer", answered));
@@ -167,7 +168,9 @@ export class PeerServer {
         await this.#dependencies.run({ message, input: texts[0], signal: left.signal, answer: write });
       else
         await this.#dependencies.serve({
-          ...{ message, body: texts[0], signal: left.signal },
+          message,
+          body: texts[0],
+          signal: left.signal,
           answer: async (answer, more) => {
             write(answer, more);
             if (response.writableNeedDrain) await once(response, "drain", left).catch(() => {});

@@ -100,7 +100,8 @@ beforeAll(async () => {
     { grant: ["fetch"] },
   );
   glovebox.router.register("echo", { description: "Gives back" }, (input, { traceparent }) => ({
-    ...{ input, traceparent: traceparent ?? null },
+    input,
+    traceparent: traceparent ?? null,
     active: trace.getActiveSpan()?.spanContext().spanId ?? null,
   }));
 });

@@ -131,7 +131,11 @@ describe("ToolRouter, a host function that keeps failing", () => {
     expect(calls).toBe(4);
     expect(codeOf(await run(router))).toBe("ok");
     expect(router.health().find(({ sourceId }) => sourceId === "host:probe")).toEqual({
-      ...{ sourceId: "host:probe", source: "host", state: "closed", failures: 0, rejected: 0 },
+      sourceId: "host:probe",
+      source: "host",
+      state: "closed",
+      failures: 0,
+      rejected: 0,
     });
   });
 

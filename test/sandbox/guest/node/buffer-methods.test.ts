@@ -195,7 +195,8 @@ test("text is written in whole characters, also where more bytes follow", async 
     ["utf8", "utf16le", "latin1"].flatMap((name) =>
       [0, 1, 2, 3, 4, 5].map(
         (length): Operation => ({
-          ...{ method: "write", bytes: [0, 0, 0, 0, 0, 0, 0] },
+          method: "write",
+          bytes: [0, 0, 0, 0, 0, 0, 0],
           args: [
             ["text", text],
             ["number", "1"],

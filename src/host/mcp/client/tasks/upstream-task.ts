@@ -109,7 +109,9 @@ export function parseTask(
   const isPolled = knownId !== undefined;
   try {
     return {
-      ...{ taskId, status, lastUpdatedAt },
+      taskId,
+      status,
+      lastUpdatedAt,
       statusMessage:
         typeof statusMessage === "string" ? toVisible(statusMessage.slice(0, MAX_STATUS_LENGTH)) : undefined,
       intervalMs: intervalOf(pollIntervalMs),
