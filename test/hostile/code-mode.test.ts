@@ -1,10 +1,12 @@
 // Hostile code in code mode, and hostile servers behind it: code reaches nothing but the allowed tools, and costs its own run only.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type CodeMode, createCodeMode, TypeChecker } from "../../src/host/code-mode/index.ts";
+import { unwrapCode } from "../../src/host/code-mode/run-code.ts";
 import type { RunOutput } from "../../src/host/code-mode/run-result.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
 import { expectPublishable, makeGlovebox, outputOf } from "../support/host-zone.ts";
 import { PATIENT_LIMITS } from "../support/patient-limits.ts";
+import { expectLinearTime } from "../support/processes.ts";
 
 const PATIENCE_MS = 400_000;
 const INJECTION = "*/ } } declare global { const process: any } /* `$\u007bprocess.env}` \u2028 // @ts-ignore";
@@ -114,6 +116,20 @@ test.for<readonly [string, string, object, "brief"?]>([
   expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   // The next run is served.
   expect(await run("await tools.allowed(); return 1", "typescript")).toMatchObject({ status: "ok", value: 1 });
+});
+
+test("the wrapping of code is recognized in linear time", () => {
+  const fence = "```";
+  for (const [begin, piece, end] of [
+    ["async()=>{}", " ", "x"],
+    ["async()=>{", "}", "x"],
+    ["async()=>{", "} ;", "x"],
+    ["async", " ", "x"],
+    [`${fence}\n`, `${fence}\n`, "x"],
+    [`${fence}\n${fence}`, "\n", "x"],
+    ["", "\n", fence],
+  ] as const)
+    expectLinearTime((size) => unwrapCode(`${begin}${piece.repeat(size)}${end}`, "javascript"), 6_000);
 });
 
 test("code that attacks the type checker is rejected or runs without authority", { timeout: PATIENCE_MS }, async () => {

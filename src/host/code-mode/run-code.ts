@@ -78,12 +78,16 @@ interface RunArguments {
   readonly input?: JsonValue | undefined;
 }
 
-/** Models that were trained on other code modes wrap the code in a function, or in a block of Markdown. */
-function unwrap(code: string, language: CodeLanguage): string {
+/**
+ * Returns the code that a model meant: models that were trained on other code modes wrap it in a function, or in a block of Markdown. Takes
+ * time in proportion to the length of the code.
+ */
+export function unwrapCode(code: string, language: CodeLanguage): string {
   const fenced = /^\s*```[A-Za-z]*\n([\s\S]*?)\n?```\s*$/.exec(code)?.[1] ?? code;
   if (language === "python") return fenced;
-  const [whole] = /^\s*async\s*\(\s*\)\s*=>\s*\{[\s\S]*\}\s*;?\s*$/.exec(fenced) ?? [];
-  return whole === undefined ? fenced : `return (${whole.trim().replace(/;$/, "")})()`;
+  // One pattern for the whole function would try each run of spaces after a brace in every division.
+  const whole = fenced.trim().replace(/;$/, "").trimEnd();
+  return /^async\s*\(\s*\)\s*=>\s*\{/.test(whole) && whole.endsWith("}") ? `return (${whole})()` : fenced;
 }
 
 /** Creates the executor of run_code. */
@@ -122,7 +126,7 @@ class CodeRun {
     const { languages } = this.#dependencies.options;
     const given = this.#call.input as unknown as RunArguments;
     const language = given.language ?? (languages[0] as CodeLanguage);
-    const code = unwrap(given.code, language);
+    const code = unwrapCode(given.code, language);
     const api = await this.#dependencies.apiOf(this.#call.tenantId);
     const stored = this.#call.context.run?.storedCode;
     this.#nameOf = createNameLookup(api, stored?.names);

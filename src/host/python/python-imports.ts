@@ -2,8 +2,12 @@
 // folder are not included. Dynamic imports (importlib) are not found.
 import { posix } from "node:path";
 
-/** `from ..a.b import c, d` and `import a.b, c`; names in parentheses may go over lines. */
-const FROM = /^[ \t]*from[ \t]+(\.*)([\p{ID_Continue}.]*)[ \t]+import[ \t]*(\([^)]{0,4000}\)|[^\n#;]*)/gmu;
+/**
+ * `from ..a.b import c, d` and `import a.b, c`; names in parentheses may go over lines. Neighbouring parts match different characters, since
+ * trying each division of a long run is quadratic.
+ */
+const FROM =
+  /^[ \t]*from[ \t]+(?=[.\p{ID_Continue}])(\.*)((?:\p{ID_Continue}[\p{ID_Continue}.]*)?)[ \t]+import[ \t]*(\([^)]{0,4000}\)|[^\n#;]*)/gmu;
 const IMPORT = /^[ \t]*import[ \t]+([^\n#;]+)/gmu;
 const NAME = /^[\p{ID_Continue}]{1,200}$/u;
 /** Deepest package nesting that is followed. */

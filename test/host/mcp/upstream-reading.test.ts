@@ -16,6 +16,7 @@ import { writeJson } from "../../../src/host/mcp/client/reading/write-json.ts";
 import { toReturned } from "../../../src/host/mcp/client/upstream-result.ts";
 import { CONTENT_KEY } from "../../../src/sandbox/contract/content.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
+import { expectLinearTime } from "../../support/processes.ts";
 
 const { signal } = new AbortController();
 
@@ -131,6 +132,19 @@ describe("JSON over several turns", () => {
         expect(sizeOf(value, most) > most).toBe(sizeOf(value, Number.MAX_SAFE_INTEGER) > most);
       }),
     );
+  });
+});
+
+test("base64 of an image is checked in linear time, whatever white space it has", async () => {
+  for (const text of ["\n", " ", "= ", "A "]) {
+    expectLinearTime((size) => {
+      const data = `${text.repeat(size / text.length)}!`;
+      toReturned({ content: [{ type: "image", mimeType: "image/png", data }] }, "t", signal).catch(() => undefined);
+    }, 4_000);
+  }
+  const content = [{ type: "image", mimeType: "image/png", data: "aGk=\n \n" }];
+  expect(await toReturned({ content }, "t", signal)).toMatchObject({
+    [Symbol.for(CONTENT_KEY)]: [{ data: Buffer.from("hi") }],
   });
 });
 

@@ -77,6 +77,8 @@ describe("importedFiles()", () => {
   test("takes linear time for a long text", () => {
     for (const piece of ["from a import (", "from a import (\n", "a."])
       expectLinearTime((size) => importedFiles("tool.py", `import ${piece.repeat(size)}`), 6_000);
+    for (const piece of [".", "\t", "a", "a.", ".\t"])
+      expectLinearTime((size) => importedFiles("tool.py", `from ${piece.repeat(size)}!`), 6_000);
   });
 });
 

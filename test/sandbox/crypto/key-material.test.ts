@@ -2,6 +2,7 @@ import { createCipheriv, createHash, createPrivateKey, generateKeyPairSync } fro
 import { describe, expect, test } from "vitest";
 import { CryptoError } from "../../../src/sandbox/worker/crypto/errors.ts";
 import { checkKey, readPem } from "../../../src/sandbox/worker/crypto/key-material.ts";
+import { expectLinearTime } from "../../support/processes.ts";
 
 const hex = (text: string): Buffer => Buffer.from(text, "hex");
 function tlv(tag: number, ...parts: readonly Buffer[]): Buffer {
@@ -62,6 +63,14 @@ describe("rejects keys with too many derivation rounds in every encoding", () =>
     ],
     ["a possible DSA key inside", () => checkKey(tlv(0x30, withKdf(PBES2), tlv(4, Buffer.alloc(5_400))), true)],
   ])("%s", ([, check]) => expect(check).toThrow(CryptoError));
+});
+
+test("checks a PEM body of white space in linear time", () => {
+  expectLinearTime((size) => {
+    expect(asPem(`-----BEGIN PRIVATE KEY-----\n${" ".repeat(size)}!\n-----END PRIVATE KEY-----\n`)).toThrow(
+      CryptoError,
+    );
+  }, 2_000);
 });
 
 test("rejects a DSA key whose public half would take long to compute", () => {
