@@ -1,9 +1,19 @@
 // Answers the capability calls of a replay from its recording. No handler of the host is called.
 import { ToolError } from "../../sandbox/contract/errors.ts";
+import { NO_ANSWER } from "../../sandbox/protocol/host-messages.ts";
 import { exchangeHashOf, exchangeOf, inputHashOf } from "./input-hash.ts";
 import type { RecordOptions } from "./record-options.ts";
 import { type CallRecording, type RecordedRequest, SHOWN_INPUT_LENGTH } from "./recording.ts";
 import { redactJson } from "./redact-recording.ts";
+
+/** Errors with which the host or the worker stops a call. Its recording ends at that moment. */
+export const STOPPED: ReadonlySet<string> = new Set([
+  "TOOL_TIMEOUT",
+  "CANCELLED",
+  "CPU_LIMIT",
+  "MEMORY_LIMIT",
+  "SANDBOX_CRASHED",
+]);
 
 /**
  * How a replay finds the answer of a capability call: at its position, for the same code and input; or by its name and arguments, for
@@ -41,6 +51,10 @@ export class RecordedAnswers {
   /** Requests that no call has used yet, by name and hash. */
   readonly #unused = new Map<string, RecordedRequest[]>();
   readonly #settledAt = new Map<number, number>();
+  /** Time after the last recorded turn. An answer that no turn has would have come then, or later. */
+  readonly #endedAt: number;
+  /** Whether the recorded call was stopped. Then the answers that no turn has say only that. */
+  readonly #isStopped: boolean;
   readonly #match: ReplayMatch;
   readonly #redact: RecordOptions["redact"];
   /** Number of each exchange of `fetch` in the recording, by its number in this call. */
@@ -53,6 +67,8 @@ export class RecordedAnswers {
     this.#match = match;
     this.#redact = redact;
     this.#requests = new Map(recording.requests.map((request) => [request.id, request]));
+    this.#isStopped = "error" in recording.outcome && STOPPED.has(recording.outcome.error.code);
+    this.#endedAt = (recording.turns.at(-1)?.[1] ?? recording.start.now) + 1;
     for (const [kind, at, ...ids] of recording.turns) {
       if (kind === "answer") for (const id of ids) this.#settledAt.set(id, at);
     }
@@ -92,10 +108,13 @@ export class RecordedAnswers {
     const request =
       this.#match === "position" ? this.#atPosition(position, name, text) : this.#byArguments(position, name, text);
     this.#used += 1;
-    const { answer: envelope, at } = request;
-    const failure = envelope === undefined ? undefined : failureOf(envelope);
+    const { at, answer } = request;
+    const failure = answer === undefined ? undefined : failureOf(answer);
     if (failure !== undefined) this.#failures.add(failure.code);
-    return { envelope, latencyMs: Math.max(0, (this.#settledAt.get(request.id) ?? at) - at) };
+    const settledAt = this.#settledAt.get(request.id);
+    const isOpen = answer === undefined || (settledAt === undefined && (this.#isStopped || failure !== undefined));
+    const envelope = isOpen && this.#match === "arguments" ? NO_ANSWER : answer;
+    return { envelope, latencyMs: Math.max(0, (settledAt ?? this.#endedAt) - at) };
   }
 
   #atPosition(position: number, name: string, text: string): RecordedRequest {

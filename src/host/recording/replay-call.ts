@@ -8,10 +8,10 @@ import { restoreBytes } from "../json/binary-placeholders.ts";
 import type { LogListener } from "../observability/call-log.ts";
 import { type JsonChange, jsonChanges } from "./json-changes.ts";
 import type { RecordOptions } from "./record-options.ts";
-import type { ReplayMatch } from "./recorded-answers.ts";
+import { type ReplayMatch, STOPPED } from "./recorded-answers.ts";
 import { type CallRecording, parseRecording, type RecordedOutcome } from "./recording.ts";
 import { redactRecording } from "./redact-recording.ts";
-import { PreparedReplay, STOPPED } from "./replay.ts";
+import { PreparedReplay } from "./replay.ts";
 
 /** Options of a replay. */
 export interface ReplayOptions {

@@ -5,20 +5,11 @@ import type { ToolMessage } from "../../sandbox/protocol/host-messages.ts";
 import type { TurnDivergence } from "../../sandbox/protocol/turns.ts";
 import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import type { RecordOptions } from "./record-options.ts";
-import { RecordedAnswers, type ReplayMatch } from "./recorded-answers.ts";
+import { RecordedAnswers, type ReplayMatch, STOPPED } from "./recorded-answers.ts";
 import type { CallRecording, RecordedChunks, RecordedOutcome } from "./recording.ts";
 
 /** Settings of the calls of a tool, as a worker process receives them. */
 type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
-
-/** Errors with which the host or the worker stops a call. Its recording ends at that moment. */
-export const STOPPED: ReadonlySet<string> = new Set([
-  "TOOL_TIMEOUT",
-  "CANCELLED",
-  "CPU_LIMIT",
-  "MEMORY_LIMIT",
-  "SANDBOX_CRASHED",
-]);
 
 /** Whether the caller of a recorded call is known to have read a stream. Of earlier versions, only recordings with credit say so. */
 const wasStreamed = ({ chunks, turns }: CallRecording): boolean =>
@@ -96,11 +87,12 @@ export class PreparedReplay {
   }
 
   /**
-   * Returns the error of a call that needs other turns than were recorded. A call that the host stopped has no further turns: then the
-   * replay ends as the call did.
+   * Returns the error of a call that needs other turns than were recorded, or, by arguments, that waits only for answers that were not. A call
+   * that the host stopped has no further turns: then the replay ends as the call did.
    */
-  toError({ turn, expected, actual }: TurnDivergence): ToolError {
+  toError({ turn: index, expected, actual }: TurnDivergence): ToolError {
     const { outcome, turns } = this.recording;
+    const turn = this.match === "arguments" ? turns.length : index;
     if ("error" in outcome && turn >= turns.length && STOPPED.has(outcome.error.code)) {
       return new ToolError(outcome.error.code as "TOOL_TIMEOUT", outcome.error.message);
     }

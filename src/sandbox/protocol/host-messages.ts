@@ -122,7 +122,10 @@ interface CallMessage {
   readonly mainThreadMs?: number | undefined;
 }
 
-/** Parts: a CapabilityEnvelope as JSON text. `mainThreadMs`: continues the call on the main thread, as in `call`. */
+/** Text in place of an envelope, for a call that is rehearsed: the recording has no answer, so the request stays open. */
+export const NO_ANSWER = "";
+
+/** Parts: a CapabilityEnvelope as JSON text, or {@link NO_ANSWER}. `mainThreadMs`: continues the call on the main thread, as in `call`. */
 interface CapabilityResultMessage {
   readonly type: "capability-result";
   readonly seq: number;

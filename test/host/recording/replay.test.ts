@@ -20,6 +20,8 @@ const TOOL = `
 
 let glovebox: Glovebox;
 let looked: string[] = [];
+/** Called for the request that gets no answer. */
+let onNever = (): void => {};
 beforeAll(async () => {
   const look = defineCapability({
     name: "look",
@@ -29,6 +31,10 @@ beforeAll(async () => {
     handler: async ({ name }, { redact }) => {
       looked.push(name);
       if (name === "missing") throw new Error("no");
+      if (name === "never") {
+        onNever();
+        return await new Promise<never>(() => {});
+      }
       if (name === "secret") {
         redact("token", "s3cr3t-t0k3n-value");
         return "s3cr3t-t0k3n-value";
@@ -215,6 +221,61 @@ describe("a replay on another version", () => {
     const { toolName, recording } = await record({}, race(""));
     await change(toolName, race("// Changed."));
     expect(await replay(recording, { match: "arguments" })).toMatchObject({ verdict: "identical" });
+  });
+});
+
+describe("a request that the recorded call ended without an answer to", () => {
+  const race = (comment: string, timeoutMs = 60): string => `
+    export const capabilities = { look: true };
+    ${comment}
+    export default async (input, ctx) => {
+      const late = new Promise((resolve) => setTimeout(resolve, ${timeoutMs}, "late"));
+      return await Promise.race([late, ctx.look({ name: "never" })]);
+    };`;
+
+  test("does not hold up the timers of another version", async () => {
+    const { toolName, recording } = await record({}, race(""));
+    expect(recording).toMatchObject({ outcome: { output: '"late"' }, requests: [{ id: 1 }] });
+    await change(toolName, race("// Changed.", 61));
+    const options = { match: "arguments", timeoutMs: 60_000 } as const;
+    expect(await replay(recording, options)).toMatchObject({ verdict: "identical", match: "arguments" });
+  });
+
+  test("is a divergence if another version waits for it only", async () => {
+    const { toolName, recording } = await record({}, race(""));
+    const only = `
+      export const capabilities = { look: true };
+      export default async (input, ctx) => await ctx.look({ name: "never" });`;
+    await change(toolName, only);
+    const divergence = { expected: "the end of the call", actual: "the guest waits for answer 1" };
+    expect(await replay(recording, { match: "arguments" })).toMatchObject({ verdict: "diverged", divergence });
+  });
+
+  test("ends a call of another version as the recorded call, if that was stopped", async () => {
+    const wait = (comment: string): string => `
+      export const capabilities = { look: true };
+      ${comment}
+      export default async (input, ctx) => await ctx.look({ name: "never" });`;
+    const toolName = await addTool(wait(""));
+    let recording: CallRecording | undefined;
+    const stop = new AbortController();
+    onNever = () => stop.abort();
+    const context = { record: { onRecording: (made: CallRecording) => (recording = made) }, signal: stop.signal };
+    await glovebox.execute({ id: "c", toolName }, context);
+    onNever = () => {};
+    expect(recording).toMatchObject({ outcome: { error: { code: "CANCELLED" } } });
+    await change(toolName, wait("// Changed."));
+    expect(await replay(recording, { match: "arguments" })).toMatchObject({ verdict: "identical" });
+  });
+
+  test("comes after the recorded turns if it was on its way", async () => {
+    const { toolName, recording } = await record({}, race(""));
+    const answer = JSON.stringify({ ok: true, value: "too late" });
+    const answered = { ...recording, requests: recording.requests.map((request) => ({ ...request, answer })) };
+    await change(toolName, race("// Changed."));
+    expect(await replay(answered, { match: "arguments" })).toMatchObject({ verdict: "identical" });
+    await change(toolName, race("", 600_000));
+    expect(await replay(answered, { match: "arguments" })).toMatchObject({ outcome: { output: '"too late"' } });
   });
 });
 

@@ -9,6 +9,7 @@ import {
   PRELUDE_SCRIPT_NAME,
   TOOL_SCRIPT_NAME,
 } from "../../protocol/guest-messages.ts";
+import { NO_ANSWER } from "../../protocol/host-messages.ts";
 import { PLATFORM_MODULE_NAMES } from "../../protocol/platform-modules.ts";
 import type { TurnKind } from "../../protocol/turns.ts";
 import { type Deterministic, seedWords } from "../random-bytes.ts";
@@ -340,6 +341,11 @@ export class ToolIsolate {
    */
   deliver(requestId: number, envelope: string, until?: GuestDeadline, latencyMs?: number): void {
     if (this.#turns !== undefined) {
+      if (envelope === NO_ANSWER) {
+        this.#turns.leaveOpen(requestId);
+        if (until !== undefined) this.#reportLeft();
+        return;
+      }
       const isLate = until !== undefined && this.#running > 0;
       const timing = {
         ...(latencyMs === undefined ? {} : { latencyMs }),

@@ -181,6 +181,14 @@ export class TurnScheduler<Deadline> {
     this.#settle(wait, args);
   }
 
+  /** The recording of a rehearsed call has no answer to the request: it comes after everything else that the guest waits for. */
+  leaveOpen(id: number): void {
+    const wait = this.#waits.get(keyOf("answer", id));
+    if (wait === undefined || wait.args !== undefined) return;
+    wait.dueAt = Number.POSITIVE_INFINITY;
+    this.#wake();
+  }
+
   /** Starts a timer again or for the first time. A negative delay clears it. */
   setTimer(id: number, delayMs: number): void {
     this.#dropTimer(id);
@@ -283,6 +291,7 @@ export class TurnScheduler<Deadline> {
       if (first === undefined || wait.dueAt < first.dueAt || (wait.dueAt === first.dueAt && wait.order < first.order))
         first = wait;
     }
+    if (first?.dueAt === Number.POSITIVE_INFINITY) return this.#diverge("the end of the call", this.#describeWaits());
     if (first?.args === undefined) return undefined;
     if (this.#mode === "virtual" && first.kind === "timer" && !this.#isTimeFor(first.dueAt)) return undefined;
     return this.#take([first], first.dueAt);
