@@ -1,7 +1,6 @@
 // Runs one call: admission, validate → prepare → execute → normalize, and its hooks. Always returns a ToolResult, and never throws.
 import { type ErrorCode, ToolError, toToolError, unavailable } from "../../sandbox/contract/errors.ts";
-import { LIMITS, type PartialLimits } from "../../sandbox/contract/limits.ts";
-import { resolveLimits } from "../config/resolve-limits.ts";
+import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import type { CallContext, ToolCall, ToolResult } from "../contract/tool-call.ts";
 import type { ChunkQueue, ChunkReading } from "../contract/tool-stream.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
@@ -19,44 +18,33 @@ import {
   type CallEnvelope,
   coerceCall,
   copyArguments,
-  noSuchTool,
+  type ValidatedCall,
   type ValidateOptions,
   validateCall,
 } from "../pipeline/validate.ts";
 import { withBytes } from "../tenants/call-meter.ts";
-import { policyTooLate } from "../tenants/policy-cache.ts";
-import { accountsOf, type QuotaAccount, quotaTooLate } from "../tenants/quotas/tenant-quotas.ts";
+import type { QuotaAccount } from "../tenants/quotas/tenant-quotas.ts";
 import type { Tenancy } from "../tenants/tenancy.ts";
-import type { TenantPolicies, TenantPolicy } from "../tenants/tenant-policies.ts";
+import type { TenantPolicy } from "../tenants/tenant-policies.ts";
 import type { TenantStates } from "../tenants/tenant-states.ts";
 import { notifySafely } from "../util/host-callback.ts";
-import { untilAborted } from "../util/with-abort.ts";
+import { CallAdmission, type CallAdmissionDependencies } from "./call-admission.ts";
 import type { CallChain } from "./call-chain.ts";
 import type { CheckedToolRegistry } from "./checked-registry.ts";
-import type { Discoveries } from "./discovery.ts";
 import type { SourceHealthRegistry } from "./health/source-health.ts";
 import { toExecution, toHookError } from "./hook-output.ts";
 import type { OpenCalls, TrackedCall } from "./open-calls.ts";
 import { readContextAfter, readNames, tryReadEnvelope } from "./read-call.ts";
 import type { RegisteredTool } from "./registry.ts";
-import type { ToolGate } from "./tool-gate.ts";
 import { versionOf, withVersion } from "./tool-release.ts";
 
 /** Parts of the router that a call uses. */
-export interface CallRunnerDependencies {
-  readonly registry: CheckedToolRegistry;
+export interface CallRunnerDependencies extends CallAdmissionDependencies {
   readonly calls: OpenCalls;
-  readonly clocks: Clocks;
   readonly thread: SchemaThread;
   readonly tenancy: Tenancy;
-  readonly tenants: TenantPolicies;
-  readonly tenantStates: TenantStates;
-  readonly limits: PartialLimits;
   readonly arguments: ArgumentOptions | undefined;
-  /** Undefined if all tools are enabled for every tenant. */
-  readonly gate: ToolGate | undefined;
   readonly health: SourceHealthRegistry;
-  readonly discoveries: Discoveries;
   /** Undefined if nothing observes calls, which makes them faster. */
   readonly observerSources: ObserverSources | undefined;
   readonly onInternalError: ((error: ToolError) => unknown) | undefined;
@@ -91,19 +79,31 @@ interface Streamed {
   readonly stop: AbortSignal;
 }
 
+/** A call that runs. The steps set what they establish, so that a failure is reported with it. */
+interface CallRun {
+  /** By performance.now(). */
+  readonly started: number;
+  readonly timeoutMs: number | undefined;
+  readonly flight: Flight;
+  readonly parent: CallChain | undefined;
+  readonly chunks: ChunkQueue | undefined;
+  facts: ResultMetadata;
+  observer: CallObserver | undefined;
+  tracked: TrackedCall | undefined;
+}
+
 export class CallRunner {
   readonly #registry: CheckedToolRegistry;
   readonly #calls: OpenCalls;
   readonly #clocks: Clocks;
   readonly #thread: SchemaThread;
   readonly #tenancy: Tenancy;
-  readonly #tenants: TenantPolicies;
   readonly #tenantStates: TenantStates;
   readonly #limits: PartialLimits;
   readonly #arguments: ArgumentOptions | undefined;
-  readonly #gate: ToolGate | undefined;
   readonly #health: SourceHealthRegistry;
-  readonly #discoveries: Discoveries;
+  readonly #isGated: boolean;
+  readonly #admission: CallAdmission;
   readonly #observerSources: ObserverSources | undefined;
   readonly #onInternalError: ((error: ToolError) => unknown) | undefined;
   readonly #isUpdated: (tool: RegisteredTool) => boolean;
@@ -116,13 +116,12 @@ export class CallRunner {
     this.#clocks = dependencies.clocks;
     this.#thread = dependencies.thread;
     this.#tenancy = dependencies.tenancy;
-    this.#tenants = dependencies.tenants;
     this.#tenantStates = dependencies.tenantStates;
     this.#limits = dependencies.limits;
     this.#arguments = dependencies.arguments;
-    this.#gate = dependencies.gate;
+    this.#isGated = dependencies.gate !== undefined;
     this.#health = dependencies.health;
-    this.#discoveries = dependencies.discoveries;
+    this.#admission = new CallAdmission(dependencies);
     this.#observerSources = dependencies.observerSources;
     this.#onInternalError = dependencies.onInternalError;
     this.#isUpdated = dependencies.isUpdated;
@@ -136,139 +135,153 @@ export class CallRunner {
     { flight, parent, stream, accepted, issue: known }: CallOptions,
   ): Promise<ToolResult> {
     const started = performance.now();
-    let facts: ResultMetadata = { ...readNames(toolCall), started };
-    let observer: CallObserver | undefined;
-    let tracked = accepted;
+    const facts = { ...readNames(toolCall), started };
+    const run: CallRun = {
+      started,
+      timeoutMs,
+      flight,
+      parent,
+      chunks: stream?.chunks,
+      facts,
+      observer: undefined,
+      tracked: accepted,
+    };
     try {
       if (this.#clocks.isClosed) throw unavailable("closed", "Glovebox is closed");
       if (this.isDraining && parent === undefined) throw unavailable("shutting_down", "Glovebox is shutting down");
       // A malformed call counts against its tenant too.
       const { envelope, issue } =
         known === undefined ? tryReadEnvelope(toolCall, timeoutMs) : { envelope: undefined, issue: known };
-      if (envelope !== undefined) facts = { callId: envelope.callId, toolName: envelope.toolName, started };
+      if (envelope !== undefined) run.facts = { callId: envelope.callId, toolName: envelope.toolName, started };
       const given = readContextAfter(context, parent === undefined ? this.#tenancy : undefined, issue);
       const read = stream === undefined ? given : { ...given, signal: eitherOf(given.signal, stream.stop) };
       flight.tenantId = read.tenantId;
       this.#tenantStates.check(read.tenantId, parent !== undefined);
-      tracked = this.#accept(accepted, facts, read, parent);
-      const waiting = { admittedAt: started, timeoutMs, tracked };
-      const found = this.#tenants.of(read.tenantId);
-      let tenant: TenantPolicy;
-      // A known policy costs a warm call no `await`.
-      if ("wait" in found) {
-        tenant = await this.#waitWithin(read, waiting, {
-          wait: (signal) => found.wait(signal),
-          tooLate: (withinMs) => policyTooLate(read.tenantId, withinMs),
-        });
-        // The tenant may have been suspended meanwhile.
-        this.#tenantStates.check(read.tenantId, parent !== undefined);
-      } else tenant = found;
-      const chunks = stream?.chunks;
-      if (this.#observerSources !== undefined || read.timeline === true) {
-        const begun = { ...facts, context: read, isNested: parent !== undefined };
-        observer = new CallObserver(this.#observerSources ?? {}, begun);
-        tracked.progress = observer;
-      }
-      const quotas = accountsOf(read, tenant);
-      if (quotas !== undefined) {
-        const admission = this.#tenantStates.quotas.admit(quotas, read.signal);
-        if (admission !== undefined) {
-          await this.#waitWithin(read, waiting, {
-            wait: (signal) => untilAborted(admission, signal),
-            tooLate: quotaTooLate,
-          });
-          this.#tenantStates.check(read.tenantId, parent !== undefined);
-        }
-        flight.quotas = quotas;
-      }
+      const tracked = this.#accept(accepted, run.facts, read, parent);
+      run.tracked = tracked;
+      // Known policies and quotas, and small values, cost a warm call no `await`, which takes a few microseconds.
+      const admitting = { context: read, tracked, started, timeoutMs, isNested: parent !== undefined };
+      const found = this.#admission.policyOf(admitting);
+      const tenant = found instanceof Promise ? await found : found;
+      this.#observe(run, read, tracked);
+      const counted = this.#admission.countOn(admitting, tenant);
+      flight.quotas = counted instanceof Promise ? await counted : counted;
       if (envelope === undefined) throw issue;
       if (tracked.cancelled !== undefined) throw tracked.cancelled;
-      if (this.#gate !== undefined) await this.#checkGate(this.#gate, tracked, read, timeoutMs);
-      const isUnknown =
-        this.#discoveries.size > 0 && this.#registry.get(envelope.toolName, read.tenantId) === undefined;
-      if (isUnknown) {
-        await this.#discover(envelope.toolName, read.tenantId, read, waiting);
-      }
+      const finding = this.#admission.findTool(admitting, envelope.toolName);
+      if (finding !== undefined) await finding;
       const versioned = withVersion(read, envelope.toolName, this.#registry.get(envelope.toolName, read.tenantId));
-      if (versioned.toolVersion !== undefined) facts = { ...facts, toolVersion: versioned.toolVersion };
-      const prepare = {
-        limits: this.#limits,
-        tenant,
-        clocks: this.#clocks,
-        admittedAt: started,
-        parent,
-        chunks,
-        observer,
-        tracked,
-      };
-      const validate: ValidateOptions = {
-        bounds: tenant.inputBounds,
-        thread: this.#thread,
-        isGated: this.#gate !== undefined,
-        arguments: this.#arguments,
-        isUpdated: this.#isUpdated,
-        startClock: (tool) => startCall(tool, versioned, prepare, timeoutMs).clock,
-      };
-      const admitted =
-        observer === undefined
-          ? { envelope }
-          : await this.#admit(observer, envelope, versioned, validate, prepare, timeoutMs);
-      const checks = "decided" in admitted ? { ...validate, decided: admitted.decided } : validate;
-      const validating = validateCall(admitted.envelope, versioned, this.#registry, checks);
-      // Small values are validated synchronously: omitting the `await` shortens a warm call by a few microseconds.
+      if (versioned.toolVersion !== undefined) run.facts = { ...run.facts, toolVersion: versioned.toolVersion };
+      const prepare = this.#toPrepareOptions(run, tracked, tenant);
+      const validating = this.#validate(run.observer, envelope, versioned, prepare, timeoutMs);
       const validated = validating instanceof Promise ? await validating : validating;
-      if (validated.coercions !== undefined) facts = { ...facts, coercions: validated.coercions };
+      if (validated.coercions !== undefined) run.facts = { ...run.facts, coercions: validated.coercions };
       using preparation = prepareCall(validated, prepare, timeoutMs);
-      const { call } = preparation;
-      if (observer !== undefined) await observer.prepare(call);
-      if (chunks !== undefined) chunks.reading = toReading(call);
-      const log = new CallLog(call.limits, call.context.onLog);
-      call.chain.log = log;
-      const { executor } = validated.tool;
-      // Before the circuit breaker admits the call, because an admitted call must be tried.
-      if (observer !== undefined) await observer.execute(call);
-      const admission = this.#health.admit(executor, call.tenantId);
-      tracked.state = "running";
-      const executed = withBytes(await executeCall(executor, call, log), call, chunks?.bytes ?? 0);
-      tracked.state = "ending";
-      // The outcome of an old version says nothing about the version that replaced it.
-      if (!this.#isUpdated(validated.tool)) this.#health.record(executor, call.tenantId, admission, executed);
-      const noted = observer === undefined ? executed : await observer.afterExecute(executed);
-      const execution = tracked.cancelled === undefined ? noted : { usage: noted.usage, error: tracked.cancelled };
-      const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };
-      const ended = { ...facts, usage, logs: log.entries, calls: call.chain.calls };
-      const options = {
-        tool: validated.tool,
-        limits: call.limits,
-        thread: this.#thread,
-        signal: call.signal,
-        streamedBytes: chunks?.bytes ?? 0,
-      };
-      const normalizing = normalize(ended, execution, options);
-      const normalized = normalizing instanceof Promise ? await normalizing : normalizing;
-      const made = tracked.cancelled === undefined ? normalized : toFailure(ended, tracked.cancelled);
-      const error = "error" in execution ? execution.error : undefined;
-      if (observer === undefined) return this.#report(made, error);
-      const before = tracked.cancelled;
-      const shown = await observer.result(
-        made,
-        async (given) => await normalize(ended, toExecution(given, usage, call.limits), options),
-        tracked,
-      );
-      const late = tracked.cancelled === before ? undefined : tracked.cancelled;
-      return this.#end(observer, late === undefined ? shown : toFailure(ended, late), late ?? error);
+      return await this.#execute(run, validated.tool, preparation.call, tracked);
     } catch (thrown) {
-      const error = tracked?.cancelled ?? toToolError(thrown);
-      const failed = toFailure(facts, error);
-      if (observer === undefined) {
-        if (this.#observerSources === undefined) return this.#report(failed, error);
-        observer = new CallObserver(this.#observerSources, facts);
-      }
-      const result = await observer.result(failed, async (given) => toFailure(facts, toHookError(given)), tracked);
-      return this.#end(observer, result, error);
+      return await this.#fail(run, thrown);
     } finally {
-      if (tracked !== undefined) this.#calls.end(tracked);
+      if (run.tracked !== undefined) this.#calls.end(run.tracked);
     }
+  }
+
+  /** Gives the call an observer, if the host observes calls or the caller wants a timeline. */
+  #observe(run: CallRun, context: NamedContext, tracked: TrackedCall): void {
+    if (this.#observerSources === undefined && context.timeline !== true) return;
+    const begun = { ...run.facts, context, isNested: run.parent !== undefined };
+    run.observer = new CallObserver(this.#observerSources ?? {}, begun);
+    tracked.progress = run.observer;
+  }
+
+  #toPrepareOptions({ started, parent, chunks, observer }: CallRun, tracked: TrackedCall, tenant: TenantPolicy) {
+    return {
+      limits: this.#limits,
+      tenant,
+      clocks: this.#clocks,
+      admittedAt: started,
+      parent,
+      chunks,
+      observer,
+      tracked,
+    } satisfies PrepareOptions;
+  }
+
+  /** Validates the call, after the `validate` hooks. Synchronous without an observer, unless the arguments are large. */
+  #validate(
+    observer: CallObserver | undefined,
+    envelope: CallEnvelope,
+    context: NamedContext,
+    prepare: PrepareOptions,
+    timeoutMs: number | undefined,
+  ): ValidatedCall | Promise<ValidatedCall> {
+    const validate: ValidateOptions = {
+      bounds: prepare.tenant.inputBounds,
+      thread: this.#thread,
+      isGated: this.#isGated,
+      arguments: this.#arguments,
+      isUpdated: this.#isUpdated,
+      startClock: (tool) => startCall(tool, context, prepare, timeoutMs).clock,
+    };
+    if (observer === undefined) return validateCall(envelope, context, this.#registry, validate);
+    return this.#validateObserved(observer, envelope, context, { validate, prepare, timeoutMs });
+  }
+
+  /** Executes a prepared call and normalizes its outcome. */
+  async #execute(
+    { facts, observer, chunks }: CallRun,
+    tool: RegisteredTool,
+    call: PreparedCall,
+    tracked: TrackedCall,
+  ): Promise<ToolResult> {
+    if (observer !== undefined) await observer.prepare(call);
+    if (chunks !== undefined) chunks.reading = toReading(call);
+    const log = new CallLog(call.limits, call.context.onLog);
+    call.chain.log = log;
+    // Before the circuit breaker admits the call, because an admitted call must be tried.
+    if (observer !== undefined) await observer.execute(call);
+    const admission = this.#health.admit(tool.executor, call.tenantId);
+    tracked.state = "running";
+    const executed = withBytes(await executeCall(tool.executor, call, log), call, chunks?.bytes ?? 0);
+    tracked.state = "ending";
+    // The outcome of an old version says nothing about the version that replaced it.
+    if (!this.#isUpdated(tool)) this.#health.record(tool.executor, call.tenantId, admission, executed);
+    const noted = observer === undefined ? executed : await observer.afterExecute(executed);
+    const execution = tracked.cancelled === undefined ? noted : { usage: noted.usage, error: tracked.cancelled };
+    const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };
+    const ended = { ...facts, usage, logs: log.entries, calls: call.chain.calls };
+    const options = {
+      tool,
+      limits: call.limits,
+      thread: this.#thread,
+      signal: call.signal,
+      streamedBytes: chunks?.bytes ?? 0,
+    };
+    const normalizing = normalize(ended, execution, options);
+    const normalized = normalizing instanceof Promise ? await normalizing : normalizing;
+    const made = tracked.cancelled === undefined ? normalized : toFailure(ended, tracked.cancelled);
+    const error = "error" in execution ? execution.error : undefined;
+    if (observer === undefined) return this.#report(made, error);
+    const before = tracked.cancelled;
+    const shown = await observer.result(
+      made,
+      async (given) => await normalize(ended, toExecution(given, usage, call.limits), options),
+      tracked,
+    );
+    const late = tracked.cancelled === before ? undefined : tracked.cancelled;
+    return this.#end(observer, late === undefined ? shown : toFailure(ended, late), late ?? error);
+  }
+
+  /** Returns the result of a call that failed outside its executor. */
+  async #fail(run: CallRun, thrown: unknown): Promise<ToolResult> {
+    const { facts, tracked } = run;
+    const error = tracked?.cancelled ?? toToolError(thrown);
+    const failed = toFailure(facts, error);
+    if (run.observer === undefined) {
+      if (this.#observerSources === undefined) return this.#report(failed, error);
+      run.observer = new CallObserver(this.#observerSources, facts);
+    }
+    const result = await run.observer.result(failed, async (given) => toFailure(facts, toHookError(given)), tracked);
+    return this.#end(run.observer, result, error);
   }
 
   /** Tracks the call: from here on `listCalls` has it. */
@@ -294,31 +307,20 @@ export class CallRunner {
     return accepted;
   }
 
-  /**
-   * Returns the call as `validate` hooks admitted it, and the tool that they decided about.
-   * @throws {ToolError} as a rejection, if a hook denies the call
-   */
-  async #admit(
+  /** Validates the call as the `validate` hooks admitted it. */
+  async #validateObserved(
     observer: CallObserver,
     envelope: CallEnvelope,
     context: NamedContext,
-    validate: ValidateOptions,
-    prepare: PrepareOptions,
-    timeoutMs: number | undefined,
-  ): Promise<{ readonly envelope: CallEnvelope; readonly decided: { readonly tool: RegisteredTool | undefined } }> {
+    { validate, prepare, timeoutMs }: ObservedOptions,
+  ): Promise<ValidatedCall> {
     const tool = versionOf(this.#registry.get(envelope.toolName, context.tenantId), context.toolVersion);
     observer.beginValidate();
-    const decided = { tool };
-    if (tool === undefined) return { envelope, decided };
-    const { clock, deadlineAt } = startCall(tool, context, prepare, timeoutMs);
-    using own = clock;
-    observer.found(tool.definition, tool.executor.source, prepare.tenant, { until: deadlineAt, signal: own.signal });
-    if (!observer.hasHook("validate")) return { envelope, decided };
-    const { callId, toolName } = envelope;
-    const copy = (args: unknown): Promise<ToolValue> => copyArguments({ toolName, arguments: args }, tool, validate);
-    const coerced = await coerceCall(envelope, tool, context, validate);
-    const args = await observer.validate(await copyArguments(coerced, tool, validate), copy);
-    return { envelope: { callId, toolName, arguments: args, coercions: coerced.coercions }, decided };
+    const admitted =
+      tool === undefined
+        ? envelope
+        : await admitObserved(observer, envelope, context, { tool, validate, prepare, timeoutMs });
+    return await validateCall(admitted, context, this.#registry, { ...validate, decided: { tool } });
   }
 
   #end(observer: CallObserver, result: ToolResult, error: ToolError | undefined): ToolResult {
@@ -326,70 +328,6 @@ export class CallRunner {
     const shown = timeline === undefined ? result : { ...result, timeline };
     observer.ended(shown, error);
     return this.#report(shown, error);
-  }
-
-  /** Checks the tool's flag before the registry is read, so that a disabled tool cannot be told from a missing one, nor by its response time. */
-  async #checkGate(
-    gate: ToolGate,
-    tracked: TrackedCall,
-    { tenantId, timeoutMs: contextMs, signal }: NamedContext,
-    ownMs: number | undefined,
-  ): Promise<void> {
-    const timeouts = [ownMs, contextMs, this.#limits.timeoutMs].filter((ms) => ms !== undefined);
-    const { toolName } = tracked;
-    const isOn = await gate.isOn(
-      { tenantId, toolName },
-      {
-        timeoutMs: Math.min(...timeouts),
-        // Read only if a flag is asynchronous.
-        get signal() {
-          return tracked.signalWith(signal);
-        },
-      },
-    );
-    if (!isOn) throw noSuchTool(toolName);
-  }
-
-  /**
-   * Waits for a tenant's policy or quota within the call's timeout, as far as it is known without them. The tool has not begun, so a wait
-   * that takes too long is a failure of what it waits for.
-   */
-  async #waitWithin<Value>(
-    { tenantId, signal: caller, timeoutMs: contextMs }: NamedContext,
-    { admittedAt, timeoutMs, tracked }: FindOptions,
-    { wait, tooLate }: HostWait<Value>,
-  ): Promise<Value> {
-    const { toolName } = tracked;
-    // With flags, the length of the wait must not reveal whether the tool exists.
-    const tool = this.#gate === undefined ? this.#registry.get(toolName, tenantId) : undefined;
-    const configured = [this.#limits, tool?.hostLimits, { timeoutMs: contextMs }, { timeoutMs }];
-    const { timeoutMs: withinMs } = resolveLimits(configured, tool?.authorLimits, tool?.defaultLimits);
-    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller, tenantId, admittedAt, tracked });
-    try {
-      return await wait(clock.signal);
-    } catch (thrown) {
-      const { reason } = clock.signal;
-      const isTimeout = thrown === reason && reason instanceof ToolError && reason.code === "TOOL_TIMEOUT";
-      throw isTimeout ? tooLate(withinMs) : thrown;
-    }
-  }
-
-  /** Queries the tool providers that may have a tool of an unknown name, within the call's timeout. */
-  async #discover(toolName: string, tenantId: string, context: CallContext, options: FindOptions): Promise<void> {
-    const providers = this.#discoveries.listWith(toolName, tenantId);
-    if (providers.length === 0) return;
-    const { admittedAt, timeoutMs, tracked } = options;
-    const timeouts = [timeoutMs, context.timeoutMs, this.#limits.timeoutMs].filter((ms) => ms !== undefined);
-    const withinMs = Math.min(LIMITS.timeoutMs.max, ...timeouts);
-    const { signal: caller } = context;
-    using clock = this.#clocks.start({ timeoutMs: withinMs, toolName, caller, tenantId, admittedAt, tracked });
-    const outcomes = await Promise.allSettled(
-      providers.map((source) => this.#discoveries.discover(source, tenantId, clock.signal)),
-    );
-    if (this.#registry.get(toolName, tenantId) !== undefined) return;
-    clock.signal.throwIfAborted();
-    const failure = outcomes.find((outcome) => outcome.status === "rejected");
-    if (failure !== undefined) throw failure.reason;
   }
 
   /** Reports a failure that is not the tool's to the operator, with its cause. */
@@ -403,18 +341,6 @@ export class CallRunner {
   }
 }
 
-/** A wait for the host, before a call begins. */
-interface HostWait<Value> {
-  readonly wait: (signal: AbortSignal) => Promise<Value>;
-  readonly tooLate: (timeoutMs: number) => ToolError;
-}
-
-interface FindOptions {
-  readonly admittedAt: number;
-  readonly timeoutMs: number | undefined;
-  readonly tracked: TrackedCall;
-}
-
 /** Codes of failures whose cause is for the operator only. */
 const HIDES_CAUSE: ReadonlySet<ErrorCode> = new Set(["TOOL_FAILED", "TOOL_UNAVAILABLE"]);
 
@@ -424,4 +350,31 @@ const eitherOf = (caller: AbortSignal | undefined, stop: AbortSignal): AbortSign
 function toReading({ limits, definition, signal }: PreparedCall): ChunkReading {
   const bounds = { bytes: limits.outputBytes, depth: limits.jsonDepth, values: limits.jsonValues };
   return { bounds, what: `A chunk of the output of ${definition.name}`, signal };
+}
+
+interface ObservedOptions {
+  readonly validate: ValidateOptions;
+  readonly prepare: PrepareOptions;
+  readonly timeoutMs: number | undefined;
+}
+
+/**
+ * Returns the call as its `validate` hooks admitted it.
+ * @throws {ToolError} as a rejection, if a hook denies the call
+ */
+async function admitObserved(
+  observer: CallObserver,
+  envelope: CallEnvelope,
+  context: NamedContext,
+  { tool, validate, prepare, timeoutMs }: ObservedOptions & { readonly tool: RegisteredTool },
+): Promise<CallEnvelope> {
+  const { clock, deadlineAt } = startCall(tool, context, prepare, timeoutMs);
+  using own = clock;
+  observer.found(tool.definition, tool.executor.source, prepare.tenant, { until: deadlineAt, signal: own.signal });
+  if (!observer.hasHook("validate")) return envelope;
+  const { callId, toolName } = envelope;
+  const copy = (args: unknown): Promise<ToolValue> => copyArguments({ toolName, arguments: args }, tool, validate);
+  const coerced = await coerceCall(envelope, tool, context, validate);
+  const args = await observer.validate(await copyArguments(coerced, tool, validate), copy);
+  return { callId, toolName, arguments: args, coercions: coerced.coercions };
 }
