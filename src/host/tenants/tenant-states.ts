@@ -1,5 +1,5 @@
 // Denies calls of tenants that are suspended or being deleted, before anything else is done for a call. All routers of a Glovebox share one
-// object, which also carries the quotas: call-runner.ts checks those afterwards, with quotas/tenant-quotas.ts.
+// object, which also carries the quotas: call-admission.ts checks those afterwards, with quotas/tenant-quotas.ts.
 import { type ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { TenantQuotas } from "./quotas/tenant-quotas.ts";
 
