@@ -124,6 +124,7 @@ test("backs its database up while it runs, checks it, and restores it elsewhere"
   expect((await run("restore", "b.gz", "--data-dir", "other")).stdout).toMatch(/^Restored \d+ rows/);
   expect((await run("backup", "missing/b.gz")).stderr).toContain("missing/b.gz: ENOENT");
   expect((await run("backup")).stderr).toContain("expected FILE");
+  expect((await run("rotate-key", "next.key")).stderr).toContain("Another server uses ");
   expect((await run("nonsense")).code).toBe(2);
   // Without the master key of the first server, the second one does not start.
   await using other = start(["serve", "--port", "0", "--data-dir", "other"]);

@@ -15,7 +15,25 @@ type Action = (database: OpenDatabase, config: ServerConfig, file: string, io: I
 const totalOf = (counts: { readonly [table: string]: number }): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);
 
-const ACTIONS: { readonly [name: string]: { readonly file: string | undefined; readonly run: Action } } = {
+interface DbAction {
+  readonly file: string | undefined;
+  /** Whether no server may use the database meanwhile. */
+  readonly isExclusive?: boolean;
+  readonly run: Action;
+}
+
+/** @throws {UsageError} if a replica runs */
+async function checkStopped({ db, kind }: OpenDatabase): Promise<void> {
+  // With SQLite, the data folder is locked.
+  if (kind === "sqlite") return;
+  const { countReplicas } = await import("../../server/replicas/liveness.ts");
+  const count = await countReplicas(db);
+  if (count === 0) return;
+  const which = count === 1 ? "A server uses" : `${count} servers use`;
+  throw new UsageError(`${which} the database. Stop all servers first; one that was killed counts for some seconds`);
+}
+
+const ACTIONS: { readonly [name: string]: DbAction } = {
   migrate: {
     file: undefined,
     run: async ({ migrated }, _config, _file, io) => {
@@ -61,6 +79,8 @@ const ACTIONS: { readonly [name: string]: { readonly file: string | undefined; r
   },
   "rotate-key": {
     file: "the file of the new master key",
+    // A server would go on with the key that it has read, and store secrets that nobody can decrypt later.
+    isExclusive: true,
     run: async ({ db }, config, file, io) => {
       const { openMasterKey, readMasterKeyFile } = await import("../../server/secrets/master-key.ts");
       const { rotateMasterKey } = await import("../../server/secrets/rotate-master-key.ts");
@@ -90,8 +110,10 @@ export async function dbCommand(given: Arguments, io: Io): Promise<number> {
     onError() {},
     // What only reads a database must not change it.
     migrates: name === "migrate" || name === "restore",
+    ...(action.isExclusive === true ? { lock: { waitMs: 0 } } : {}),
   });
   try {
+    if (action.isExclusive === true) await checkStopped(database);
     return await action.run(database, config, file ?? "", io);
   } catch (thrown) {
     const { code } = thrown as NodeJS.ErrnoException;

@@ -6,6 +6,7 @@ import { Kysely, sql } from "kysely";
 import { makeFolderSync } from "../../bundler/locate/make-folder.ts";
 import { ToolError } from "../../host/index.ts";
 import type { DatabaseKind } from "./column-types.ts";
+import { type LockOptions, lockDataFolder } from "./data-folder-lock.ts";
 import { openDatabaseClock, SYSTEM_CLOCK, type WallClock } from "./database-clock.ts";
 import { checkSchema, migrate } from "./migrate.ts";
 import { createPostgresDialect } from "./postgres-dialect.ts";
@@ -37,6 +38,8 @@ export interface DatabaseOptions {
   readonly onWaiting?: ((message: string) => void) | undefined;
   /** Whether the database is brought to the current schema. Otherwise it must have it. @default true */
   readonly migrates?: boolean;
+  /** With SQLite, keeps the data folder to this process until the database is closed. Default: other processes may use it too. */
+  readonly lock?: LockOptions | undefined;
 }
 
 export const SQLITE_FILE = "glovebox.sqlite";
@@ -100,21 +103,31 @@ async function waitForPostgres(db: Db, onWaiting?: (message: string) => void): P
   }
 }
 
-/** @throws {ToolError} PARAM_INVALID if a package is missing, Postgres cannot be reached, or the schema must be current and is not */
+/**
+ * @throws {ToolError} PARAM_INVALID if a package is missing, Postgres cannot be reached, the data folder is locked, or the schema must be current
+ *   and is not
+ */
 export async function openDatabase(options: DatabaseOptions): Promise<OpenDatabase> {
-  const { url, dataDir, onError, onWaiting, migrates = true } = options;
+  const { url, dataDir, onError, onWaiting, migrates = true, lock } = options;
   const kind = url === undefined ? "sqlite" : "postgres";
   const db =
     url === undefined
       ? openSqliteIn(dataDir)
       : new Kysely<DatabaseSchema>({ dialect: await createPostgresDialect(url, onError) });
+  let folder: Disposable | undefined;
+  const close = async (): Promise<void> => {
+    await db.destroy();
+    folder?.[Symbol.dispose]();
+  };
   try {
     if (kind === "postgres") await waitForPostgres(db, onWaiting);
+    // Before the schema changes: the server that uses it may be one of an earlier release.
+    else if (lock !== undefined) folder = await lockDataFolder(dataDir, lock);
     if (!migrates) await checkSchema(db);
     const migrated = migrates ? await migrate(db, kind) : [];
     if (kind === "sqlite") {
       const path = join(dataDir, SQLITE_FILE);
-      return { kind, db, clock: SYSTEM_CLOCK, migrated, path, [Symbol.asyncDispose]: () => db.destroy() };
+      return { kind, db, clock: SYSTEM_CLOCK, migrated, path, [Symbol.asyncDispose]: close };
     }
     const clock = await openDatabaseClock(db, onError);
     return {
@@ -124,11 +137,11 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
       migrated,
       [Symbol.asyncDispose]: async () => {
         await clock[Symbol.asyncDispose]();
-        await db.destroy();
+        await close();
       },
     };
   } catch (thrown) {
-    await db.destroy();
+    await close();
     throw thrown;
   }
 }

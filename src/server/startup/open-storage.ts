@@ -12,6 +12,9 @@ import { ReplicaRequests } from "../replicas/requests.ts";
 import { type MasterKey, openMasterKey } from "../secrets/master-key.ts";
 import { logErrors, type Startup } from "./startup.ts";
 
+/** Longest time in ms, beyond `drainMs`, that a start waits for the end of the server before it. */
+const CLOSE_MS = 5_000;
+
 export interface Storage {
   readonly database: OpenDatabase;
   readonly bus: ReplicaBus;
@@ -32,13 +35,16 @@ async function reportWarning(db: Db, { tenantId: ownerId, ...data }: QuotaWarnin
   await emitEvents(db, [{ ...event, type: "quota.warning" }]);
 }
 
-const openDatabaseOf = ({ config, log }: Startup): Promise<OpenDatabase> =>
-  openDatabase({
+function openDatabaseOf({ config, log }: Startup): Promise<OpenDatabase> {
+  const onWaiting = (message: string): void => log.warn(message);
+  return openDatabase({
     url: config.database,
     dataDir: config.dataDir,
     onError: logErrors(log, "database"),
-    onWaiting: (message) => log.warn(message),
+    onWaiting,
+    lock: { waitMs: config.drainMs + CLOSE_MS, onWaiting },
   });
+}
 
 function openQuotas({ db, kind, clock }: OpenDatabase, log: pino.Logger): DatabaseQuotaStore {
   return new DatabaseQuotaStore({
