@@ -40,6 +40,8 @@ export interface WaitingApproval {
 
 /** Waiting calls that are kept for each code mode, and how long, in ms. */
 const MAX_WAITING = 200;
+/** Longest JSON text of the arguments of all waiting calls together, in UTF-16 code units: they are kept for a day, in the host's memory. */
+const MAX_WAITING_LENGTH = 4 * 1024 * 1024;
 const WAITING_MS = 24 * 3_600_000;
 const APPROVAL_FORM = {
   type: "object",
@@ -47,9 +49,10 @@ const APPROVAL_FORM = {
   required: ["approve"],
 } as const;
 
-const keyOf = (tenantId: string, { toolDigest, args }: CodeCall): string =>
+const keyOf = (tenantId: string, toolDigest: string, argumentsText: string): string =>
   createHash("sha256")
-    .update(JSON.stringify([tenantId, toolDigest, args]))
+    .update(JSON.stringify([tenantId, toolDigest]))
+    .update(argumentsText)
     .digest("hex");
 
 type CallOrigin = Pick<CapabilityContext, "tenantId" | "callId" | "signal">;
@@ -69,8 +72,10 @@ function toQuestion(
   return { call, definition, toolDigest, tenantId, messages: [] };
 }
 
-interface Kept extends WaitingApproval {
+interface Kept extends Omit<WaitingApproval, "arguments"> {
   readonly key: string;
+  /** The arguments as JSON text, which takes a small part of the memory of the value. */
+  readonly argumentsText: string;
   /** Whether the host has approved it. */
   isApproved: boolean;
 }
@@ -94,7 +99,10 @@ export class ApprovalGate {
     this.#forgetOld();
     return [...this.#waiting.values()]
       .filter(({ isApproved }) => !isApproved)
-      .map(({ key: _key, isApproved: _is, ...shown }) => shown);
+      .map(({ key: _key, isApproved: _is, argumentsText, ...shown }) => ({
+        ...shown,
+        arguments: JSON.parse(argumentsText) as unknown,
+      }));
   }
 
   /** Lets a waiting call through, once, when code makes it again with the same arguments. Returns false for an unknown id. */
@@ -116,7 +124,11 @@ export class ApprovalGate {
 
   /** Returns whether a person must approve the call. */
   async isNeeded(call: CodeCall, { tenantId, callId, signal }: CallOrigin): Promise<boolean> {
-    return await needsApproval(this.#options.rule, toQuestion(call, tenantId, callId), { signal });
+    return await this.#isNeeded(toQuestion(call, tenantId, callId), signal);
+  }
+
+  async #isNeeded(question: ApprovalQuestion, signal: AbortSignal): Promise<boolean> {
+    return await needsApproval(this.#options.rule, question, { signal });
   }
 
   /** Whether the host's function decides while the code waits. */
@@ -126,11 +138,12 @@ export class ApprovalGate {
 
   /** @throws {ToolError} APPROVAL_REQUIRED if the call is denied, or waits for a decision */
   async check(call: CodeCall, context: CapabilityContext): Promise<void> {
-    const { definition } = call;
+    const { definition, toolDigest } = call;
     const { tenantId, callId, signal } = context;
-    if (!(await this.isNeeded(call, context))) return;
     const question = toQuestion(call, tenantId, callId);
-    const key = keyOf(tenantId, call);
+    if (!(await this.#isNeeded(question, signal))) return;
+    const { argumentsText } = question.call;
+    const key = keyOf(tenantId, toolDigest, argumentsText);
     const earlier = [...this.#waiting.values()].find((kept) => kept.key === key);
     if (earlier?.isApproved === true) {
       this.#waiting.delete(earlier.id);
@@ -138,7 +151,8 @@ export class ApprovalGate {
     }
     const id = earlier?.id ?? `approval_${randomBytes(9).toString("base64url")}`;
     const decision = await this.#decide({ ...question, id, signal }, context);
-    if (decision === undefined) throw this.#keep({ id, key, tenantId, ...call });
+    if (decision === undefined)
+      throw this.#keep({ id, key, tenantId, toolName: definition.name, toolDigest, argumentsText });
     const { approved, reason } = typeof decision === "boolean" ? { approved: decision, reason: undefined } : decision;
     if (approved === true) return;
     const why = reason === undefined ? "" : `: ${reason}`;
@@ -172,23 +186,32 @@ export class ApprovalGate {
     }
   }
 
-  #keep({
-    id,
-    key,
-    tenantId,
-    definition,
-    toolDigest,
-    args,
-  }: CodeCall & { id: string; key: string; tenantId: string }): ToolError {
-    this.#forgetOld();
-    const request = { toolName: definition.name, arguments: args, toolDigest, requestedAt: Date.now() };
-    this.#waiting.set(id, { id, key, tenantId, ...request, isApproved: false });
-    for (const oldest of this.#waiting.keys()) {
-      if (this.#waiting.size <= MAX_WAITING) break;
-      this.#waiting.delete(oldest);
+  #keep(call: Omit<Kept, "requestedAt" | "isApproved">): ToolError {
+    const { id, toolName, argumentsText } = call;
+    if (argumentsText.length > MAX_WAITING_LENGTH) {
+      const tooLong = `The call of "${toolName}" needs approval and was not run: its arguments have more than ${MAX_WAITING_LENGTH} characters, which is too long to wait for a decision`;
+      return new ToolError("APPROVAL_REQUIRED", tooLong, { recoverable: false, details: { tool: toolName } });
     }
-    const message = `The call of "${definition.name}" needs approval (${id}) and was not run. Run the code again when it is approved`;
-    return new ToolError("APPROVAL_REQUIRED", message, { details: { approvalId: id, tool: definition.name } });
+    this.#forgetOld();
+    this.#waiting.set(id, { ...call, requestedAt: Date.now(), isApproved: false });
+    this.#makeRoom(id);
+    const message = `The call of "${toolName}" needs approval (${id}) and was not run. Run the code again when it is approved`;
+    return new ToolError("APPROVAL_REQUIRED", message, { details: { approvalId: id, tool: toolName } });
+  }
+
+  /** Drops the oldest calls for a new one: those without a decision first, since code may make any number of calls. */
+  #makeRoom(newId: string): void {
+    const others = [...this.#waiting.values()].filter(({ id }) => id !== newId);
+    const oldest = [
+      ...others.filter(({ isApproved }) => !isApproved),
+      ...others.filter(({ isApproved }) => isApproved),
+    ];
+    let length = [...this.#waiting.values()].reduce((sum, { argumentsText }) => sum + argumentsText.length, 0);
+    for (const { id, argumentsText } of oldest) {
+      if (this.#waiting.size <= MAX_WAITING && length <= MAX_WAITING_LENGTH) return;
+      this.#waiting.delete(id);
+      length -= argumentsText.length;
+    }
   }
 
   #forgetOld(): void {

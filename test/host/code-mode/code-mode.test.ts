@@ -503,6 +503,29 @@ describe("approvals", { timeout: PATIENCE_MS }, () => {
     expect(effects).toEqual(["acme 2"]);
   });
 
+  test("the arguments of waiting calls take a limited part of the host's memory, and an approved call is kept longest", async () => {
+    await using codeMode = open({ needsApproval: ["delete_order"] });
+    const output = await run(codeMode, DELETE);
+    expect(codeMode.approve(String(output.approvals?.[0]?.id))).toBe(true);
+    const flood = (count: number, length: number): string => `const messages = [];
+      for (let i = 0; i < ${count}; i += 1)
+        await tools.delete_order({ id: i, note: "n".repeat(${length}) }).catch(({ message }) => { messages.push(message); });
+      return messages.at(-1)`;
+    await run(codeMode, flood(12, 1_000_000), { language: "javascript" });
+    const waiting = codeMode.waitingApprovals;
+    expect(waiting.length).toBeGreaterThan(0);
+    expect(JSON.stringify(waiting.map((one) => one.arguments)).length).toBeLessThan(5_000_000);
+    expect(waiting.at(-1)?.arguments).toMatchObject({ id: 11 });
+    expect(await run(codeMode, flood(1, 5_000_000), { language: "javascript" })).toMatchObject({
+      value: expect.stringContaining("too long to wait for a decision"),
+    });
+    await run(codeMode, flood(300, 1), { language: "javascript" });
+    expect(codeMode.waitingApprovals.length).toBeLessThanOrEqual(200);
+    effects.length = 0;
+    expect(await run(codeMode, DELETE)).toMatchObject({ status: "ok" });
+    expect(effects).toEqual(["acme 2"]);
+  });
+
   test("a person decides while the code waits", async () => {
     const asked: unknown[] = [];
     await using codeMode = open({
