@@ -148,3 +148,48 @@ test("a policy with an error is not saved as the one before", async () => {
   expect(await page.evaluate("document.activeElement.value")).toBe("{ broken");
   expect(await page.getByText("Saved", { exact: true }).count()).toBe(0);
 });
+
+test("the form of a union has the fields that all branches have, and keeps their values", async () => {
+  const schema = {
+    type: "object",
+    properties: { subject: { type: "string" } },
+    required: ["subject"],
+    oneOf: [
+      { properties: { kind: { const: "mail" }, to: { type: "string" } }, required: ["kind", "to"] },
+      { properties: { kind: { const: "phone" }, number: { type: "number" } }, required: ["kind", "number"] },
+    ],
+  };
+  const source = `export const inputSchema = ${JSON.stringify(schema)};\nexport default (input) => input;`;
+  await suite.under.api("POST", `${BASE}/tools`, { name: "message", source });
+  const { page, go, problems } = await open();
+  await go("/t/forms/tools/message?tab=run");
+  await page.getByLabel("subject", { exact: true }).fill("Hello");
+  await page.getByLabel("Kind").selectOption("phone");
+  await page.getByLabel("number", { exact: true }).fill("7");
+  await page.getByRole("button", { name: "Call message" }).click();
+  await page.getByText("succeeded").waitFor();
+  expect(await lastInput()).toEqual({ subject: "Hello", kind: "phone", number: 7 });
+  expect(problems).toEqual([]);
+});
+
+test("the form of a tree of nullable parts begins with its root, and grows by a click", async () => {
+  const names = Array.from({ length: 30 }, (_, at) => `child${at}`);
+  const child = { anyOf: [{ $ref: "#/$defs/node" }, { type: "null" }] };
+  const properties = { text: { type: "string" }, ...Object.fromEntries(names.map((name) => [name, child])) };
+  const node = { type: "object", properties, required: ["text", ...names] };
+  const schema = { $ref: "#/$defs/node", $defs: { node } };
+  const source = `export const inputSchema = ${JSON.stringify(schema)};\nexport default (input) => input;`;
+  expect((await suite.under.api("POST", `${BASE}/tools`, { name: "tree", source })).status).toBe(201);
+  const { page, go, problems } = await open();
+  await go("/t/forms/tools/tree?tab=run");
+  const first = page.getByRole("group", { name: "child0", exact: true });
+  await first.waitFor();
+  expect(await page.locator("fieldset").count()).toBe(30);
+  await first.getByLabel("Kind").selectOption("object");
+  await first.getByLabel("text", { exact: true }).fill("below");
+  await page.getByRole("button", { name: "Call tree" }).click();
+  await page.getByText("succeeded").waitFor();
+  const nulls = Object.fromEntries(names.map((name) => [name, null]));
+  expect(await lastInput()).toEqual({ text: "", ...nulls, child0: { text: "below", ...nulls } });
+  expect(problems).toEqual([]);
+});

@@ -34,23 +34,35 @@ export const MAX_DEPTH = 8;
 /** Items that a list begins with, whatever it requires. */
 const MAX_ITEMS = 20;
 
+/** Most parts of a schema that are merged into one, and most parts of the value that a form begins with. A schema is code of a tenant. */
+const MAX_MERGED = 200;
+const MAX_PARTS = 500;
+
 /** Follows a reference within the document, and merges the parts of `allOf`. An unknown reference accepts anything. */
-export function resolve(schema: FormSchema, root: FormSchema, depth = 0): FormSchema {
-  if (depth > MAX_DEPTH) return {};
+export function resolve(schema: FormSchema, root: FormSchema, depth = 0, budget = { left: MAX_MERGED }): FormSchema {
+  budget.left -= 1;
+  if (depth > MAX_DEPTH || budget.left < 0) return {};
   const { $ref, allOf = [], ...own } = schema;
-  const defined = $ref === "#" ? root : definitionOf($ref ?? "", root);
+  const defined = $ref === undefined ? undefined : definitionOf($ref, root);
   const parts = [...(defined === undefined ? [] : [defined]), ...allOf];
   return parts
-    .map((part) => resolve(part, root, depth + 1))
+    .map((part) => resolve(part, root, depth + 1, budget))
     .reduceRight<FormSchema>((all, part) => merge(part, all), own);
 }
 
-/** Returns the part of the document that a JSON pointer such as `#/$defs/address` names. */
-function definitionOf(reference: string, { $defs, definitions }: FormSchema): FormSchema | undefined {
-  const [, pointer = ""] = /^#\/(?:\$defs|definitions)\/([^/]+)$/.exec(reference) ?? [];
-  const parts = $defs ?? definitions ?? {};
-  const name = pointer.replaceAll("~1", "/").replaceAll("~0", "~");
-  return [name, decodeText(name)].filter((one) => Object.hasOwn(parts, one)).map((one) => parts[one])[0];
+/** Returns the part of the document that a JSON pointer such as `#/$defs/address` or `#/properties/address` names. */
+function definitionOf(reference: string, root: FormSchema): FormSchema | undefined {
+  if (!/^#(?:\/|$)/.test(reference)) return undefined;
+  let found: unknown = root;
+  for (const segment of reference.split("/").slice(1)) {
+    const name = segment.replaceAll("~1", "/").replaceAll("~0", "~");
+    const known = [name, decodeText(name)].find(
+      (one) => typeof found === "object" && found !== null && Object.hasOwn(found, one),
+    );
+    if (known === undefined) return undefined;
+    found = (found as { readonly [name: string]: unknown })[known];
+  }
+  return typeof found === "object" && found !== null ? (found as FormSchema) : undefined;
 }
 
 function decodeText(text: string): string {
@@ -72,11 +84,33 @@ const merge = (one: FormSchema, other: FormSchema): FormSchema => ({
     : { required: [...(one.required ?? []), ...(other.required ?? [])] }),
 });
 
-/** A value that may be null is a choice between null and the rest. */
+/**
+ * Returns the branches of a union, each with what the schema requires in every branch. A value that may be null is a choice between null and the
+ * rest.
+ */
 export function choicesOf(schema: FormSchema): readonly FormSchema[] | undefined {
+  const { anyOf, oneOf, title: _title, description: _description, default: _default, ...common } = schema;
+  const branches = anyOf ?? oneOf;
+  if (branches !== undefined && Object.keys(common).length > 0)
+    return branches.map((branch) => ({ allOf: [common, branch] }));
   const { type } = schema;
-  if (!Array.isArray(type) || type.length < 2) return schema.anyOf ?? schema.oneOf;
+  if (!Array.isArray(type) || type.length < 2) return branches;
   return type.map((one: string) => (one === "null" ? { type: one } : { ...schema, type: one }));
+}
+
+/** Returns the names of a union's branches. Branches that have neither a title nor a tag are named after what each requires. */
+export function namesOf(choices: readonly FormSchema[], root: FormSchema): readonly string[] {
+  const resolved = choices.map((choice) => resolve(choice, root));
+  const names = resolved.map((one) => {
+    const tag = Object.values(one.properties ?? {}).find(({ const: constant }) => constant !== undefined)?.const;
+    return String(one.title ?? tag ?? one.const ?? typeOf(one));
+  });
+  return names.map((name, at) => {
+    if (names.indexOf(name) === names.lastIndexOf(name)) return name;
+    const { required = [] } = resolved[at] ?? {};
+    const own = required.filter((one) => !resolved.every((other) => other.required?.includes(one)));
+    return own.length === 0 ? `${name} ${at + 1}` : `${name} with ${own.join(", ")}`;
+  });
 }
 
 export const typeOf = ({ type, properties, items, enum: values, const: constant }: FormSchema): string => {
@@ -86,23 +120,45 @@ export const typeOf = ({ type, properties, items, enum: values, const: constant 
   return first ?? (properties === undefined ? (items === undefined ? "any" : "array") : "object");
 };
 
-/** Returns the value that a form begins with. Optional parts are left out. */
-export function initialValue(given: FormSchema, root: FormSchema = given, depth = 0): Json {
+/** What the value of a form has used up, and the references that lead to the part. */
+interface ValueContext {
+  readonly budget: { left: number };
+  readonly references: readonly string[];
+  readonly depth: number;
+}
+
+const referencesOf = ({ $ref, allOf = [] }: FormSchema): readonly string[] =>
+  [$ref, ...allOf.map((part) => part.$ref)].filter((one) => one !== undefined);
+
+/** Returns the value that a form begins with. Optional parts are left out, and a part that contains itself ends where it can. */
+export function initialValue(given: FormSchema, root: FormSchema = given): Json {
+  return partValue(given, root, { budget: { left: MAX_PARTS }, references: [], depth: 0 });
+}
+
+function partValue(given: FormSchema, root: FormSchema, context: ValueContext): Json {
   const schema = resolve(given, root);
   if (schema.default !== undefined) return schema.default;
-  const [first] = choicesOf(schema) ?? [];
-  if (first !== undefined && depth < MAX_DEPTH) return initialValue(first, root, depth + 1);
+  const { budget, depth } = context;
+  budget.left -= 1;
+  const isOver = depth >= MAX_DEPTH || budget.left < 0;
+  const references = [...context.references, ...referencesOf(given)];
+  const isRecursive = (part: FormSchema): boolean => referencesOf(part).some((one) => references.includes(one));
+  const isEndless = (part: FormSchema): boolean => isRecursive(part) && choicesOf(resolve(part, root)) === undefined;
+  const partOf = (part: FormSchema): Json => partValue(part, root, { budget, references, depth: depth + 1 });
+  const choices = choicesOf(schema) ?? [];
+  const chosen = choices.find((choice) => !isRecursive(choice)) ?? choices[0];
+  if (chosen !== undefined && !isOver) return partOf(chosen);
   const type = typeOf(schema);
   if (type === "enum") return schema.enum?.[0];
   if (type === "const") return schema.const;
-  if (type === "object" && depth < MAX_DEPTH) {
+  if (type === "object" && !isOver) {
     const entries = Object.entries(schema.properties ?? {}).filter(([name]) => schema.required?.includes(name));
-    return Object.fromEntries(entries.map(([name, part]) => [name, initialValue(part, root, depth + 1)]));
+    return Object.fromEntries(entries.map(([name, part]) => [name, isEndless(part) ? {} : partOf(part)]));
   }
-  if (type === "array" && depth < MAX_DEPTH) {
+  if (type === "array" && !isOver) {
     const { prefixItems = [], items = {}, minItems = 0 } = schema;
     const parts = Array.from({ length: Math.min(minItems, MAX_ITEMS) }, (_, index) => prefixItems[index] ?? items);
-    return (prefixItems.length > parts.length ? prefixItems : parts).map((part) => initialValue(part, root, depth + 1));
+    return (prefixItems.length > parts.length ? prefixItems : parts).map(partOf);
   }
   const values: { readonly [type: string]: Json } = {
     string: "",
@@ -110,8 +166,33 @@ export function initialValue(given: FormSchema, root: FormSchema = given, depth 
     integer: 0,
     boolean: false,
     null: null,
+    array: [],
   };
   return Object.hasOwn(values, type) ? values[type] : {};
+}
+
+/** Returns the value that a form has after another branch of a union was chosen: what all branches have keeps its value. */
+export function switchedValue(before: Json, common: FormSchema, chosen: FormSchema, root: FormSchema): Json {
+  const next = initialValue(chosen, root);
+  if (!isObject(before) || !isObject(next)) return next;
+  const own = resolve(chosen, root).properties ?? {};
+  const kept = Object.keys(common.properties ?? {}).filter(
+    (name) => Object.hasOwn(before, name) && own[name]?.const === undefined,
+  );
+  return { ...next, ...Object.fromEntries(kept.map((name) => [name, before[name]])) };
+}
+
+const isObject = (value: Json): value is { readonly [name: string]: Json } =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Whether a value has few enough parts for one field each. */
+export function isSmall(value: Json): boolean {
+  let left = MAX_PARTS;
+  const count = (part: Json): boolean => {
+    left -= 1;
+    return left >= 0 && (typeof part !== "object" || part === null || Object.values(part).every(count));
+  };
+  return count(value);
 }
 
 export function canRender(given: FormSchema): boolean {

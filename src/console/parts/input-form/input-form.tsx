@@ -10,9 +10,12 @@ import {
   fits,
   initialValue,
   isBytes,
+  isSmall,
   type Json,
   MAX_DEPTH,
+  namesOf,
   resolve,
+  switchedValue,
   typeOf,
 } from "./form-schema.ts";
 import {
@@ -34,7 +37,7 @@ interface InputFormProps {
 
 /** The form, with JSON as the alternative. */
 export function InputForm({ schema, value, onChange }: InputFormProps): JSX.Element {
-  const [mode, setMode] = useState<string>(canRender(schema) ? "form" : "json");
+  const [mode, setMode] = useState<string>(() => (canRender(schema) && isSmall(value) ? "form" : "json"));
   return (
     <div class="stack">
       <Tabs
@@ -84,24 +87,20 @@ function ChoicePart(props: PartProps & { readonly choices: readonly FormSchema[]
     ),
   );
   const chosen = choices[index] ?? {};
-  const names = choices.map((choice, at) => {
-    const one = resolve(choice, root);
-    const tag = Object.values(one.properties ?? {}).find(({ const: constant }) => constant !== undefined)?.const;
-    return [String(at), String(one.title ?? tag ?? one.const ?? typeOf(one))] as const;
-  });
+  const names = namesOf(choices, root);
   return (
     <fieldset>
       <legend>{labelOf(props, schema)}</legend>
       <SelectField
         label="Kind"
         value={String(index)}
-        options={names}
+        options={names.map((name, at) => [String(at), name])}
         onInput={(text) => {
           setIndex(Number(text));
-          onChange(initialValue(choices[Number(text)] ?? {}, root));
+          onChange(switchedValue(props.value, schema, choices[Number(text)] ?? {}, root));
         }}
       />
-      <Part key={index} {...props} name={names[index]?.[1] ?? props.name} schema={chosen} depth={props.depth + 1} />
+      <Part key={index} {...props} name={names[index] ?? props.name} schema={chosen} depth={props.depth + 1} />
     </fieldset>
   );
 }

@@ -1,0 +1,116 @@
+// What the form for the input of a tool reads from its schema: the value that it begins with, and the branches of a union.
+import { expect, test } from "vitest";
+import {
+  choicesOf,
+  type FormSchema,
+  initialValue,
+  isSmall,
+  namesOf,
+  resolve,
+  switchedValue,
+} from "../../src/console/parts/input-form/form-schema.ts";
+
+const countParts = (value: unknown): number =>
+  typeof value === "object" && value !== null
+    ? Object.values(value).reduce<number>((sum, part) => sum + countParts(part), 1)
+    : 1;
+
+const names = (count: number, prefix = "child"): string[] => Array.from({ length: count }, (_, at) => prefix + at);
+
+test("a nullable part that contains itself begins with null", () => {
+  const child = { anyOf: [{ $ref: "#/$defs/Node" }, { type: "null" }] };
+  const Node: FormSchema = {
+    type: "object",
+    properties: { text: { type: "string" }, left: child, right: child },
+    required: ["text", "left", "right"],
+  };
+  expect(initialValue({ $ref: "#/$defs/Node", $defs: { Node } })).toEqual({ text: "", left: null, right: null });
+});
+
+test("a union that is defined by name and contains itself begins with the branch that ends", () => {
+  const schema: FormSchema = {
+    $ref: "#/$defs/List",
+    $defs: {
+      List: { anyOf: [{ $ref: "#/$defs/Item" }, { type: "null" }] },
+      Item: { type: "object", properties: { next: { $ref: "#/$defs/List" } }, required: ["next"] },
+    },
+  };
+  expect(initialValue(schema)).toEqual({ next: null });
+});
+
+test("a schema of a few lines cannot make a value or a merged schema of millions of parts", () => {
+  const levels = names(9, "level");
+  const required = names(60);
+  const $defs = Object.fromEntries(
+    levels.map((level, at) => {
+      const $ref = `#/$defs/${levels[at + 1]}`;
+      const properties = Object.fromEntries(required.map((name) => [name, { $ref }]));
+      return [level, at === levels.length - 1 ? { type: "string" } : { type: "object", properties, required }];
+    }),
+  );
+  const value = initialValue({ $ref: "#/$defs/level0", $defs });
+  expect(countParts(value)).toBeLessThan(100_000);
+  const merged = Object.fromEntries(
+    levels.map((level, at) => [level, { allOf: required.map(() => ({ $ref: `#/$defs/${levels[at + 1]}` })) }]),
+  );
+  const endless = { allOf: [{ $ref: "#/$defs/level0" }], title: "Endless" };
+  expect(resolve(endless, { $defs: merged })).toEqual({ title: "Endless" });
+});
+
+test("a branch of a union has what the schema requires in every branch", () => {
+  const schema: FormSchema = {
+    type: "object",
+    title: "Message",
+    properties: { subject: { type: "string" } },
+    required: ["subject"],
+    oneOf: [
+      { properties: { kind: { const: "mail" }, to: { type: "string" } }, required: ["kind", "to"] },
+      { properties: { kind: { const: "phone" }, number: { type: "number" } }, required: ["kind", "number"] },
+    ],
+  };
+  const choices = choicesOf(schema) ?? [];
+  expect(namesOf(choices, schema)).toEqual(["mail", "phone"]);
+  expect(initialValue(schema)).toEqual({ subject: "", kind: "mail", to: "" });
+  const before = { subject: "Hello", kind: "mail", to: "ada" };
+  expect(switchedValue(before, schema, choices[1] ?? {}, schema)).toEqual({
+    subject: "Hello",
+    kind: "phone",
+    number: 0,
+  });
+});
+
+test("branches without a title or a tag are named after what each requires", () => {
+  const schema: FormSchema = {
+    type: "object",
+    properties: { id: { type: "string" }, email: { type: "string" }, note: { type: "string" } },
+    required: ["note"],
+    anyOf: [{ required: ["id"] }, { required: ["email"] }],
+  };
+  const choices = choicesOf(schema) ?? [];
+  expect(namesOf(choices, schema)).toEqual(["object with id", "object with email"]);
+  expect(initialValue(schema)).toEqual({ note: "", id: "" });
+  expect(namesOf([{ type: "string" }, { type: "string" }, {}], schema)).toEqual(["string 1", "string 2", "any"]);
+});
+
+test.for<readonly [string, FormSchema]>([
+  ["#/properties/home", { type: "object" }],
+  ["#/$defs/a~1b", { type: "string" }],
+  ["#/$defs/a%2Fb", { type: "string" }],
+  ["#/$defs/deep/properties/part", { type: "number" }],
+  ["#/$defs/__proto__", {}],
+  ["#/$defs/missing", {}],
+  ["#home", {}],
+  ["other.json#/$defs/a~1b", {}],
+])("resolves the reference %s", ([$ref, expected]) => {
+  const root: FormSchema = {
+    properties: { home: { type: "object" } },
+    $defs: { "a/b": { type: "string" }, deep: { properties: { part: { type: "number" } } } },
+  };
+  expect(resolve({ $ref }, root)).toEqual(expected);
+});
+
+test("knows values that have too many parts for a field each", () => {
+  expect(isSmall({ list: Array.from({ length: 400 }, () => "") })).toBe(true);
+  expect(isSmall({ list: Array.from({ length: 600 }, () => "") })).toBe(false);
+  expect(isSmall(Array.from({ length: 30 }, () => Array.from({ length: 30 }, () => 0)))).toBe(false);
+});
