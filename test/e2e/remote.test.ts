@@ -100,6 +100,12 @@ test("deploys a tool with a package, calls it, reads its logs, and rolls back", 
   expect([broken.code, broken.stdout]).toEqual([2, ""]);
   expect(broken.stderr).toContain("tool.ts:2:");
 
+  writeFileSync(join(folder, "split", "sum.ts"), "export const sum = (a: number, b: number) => a + b;\n");
+  const empty = await glovebox("deploy", join("split", "sum.ts"));
+  expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining("BUNDLE_FAILED: sum.ts has no default")]);
+  writeFileSync(join(folder, "split", "tool.ts"), "module.exports = () => 1;\n");
+  expect((await glovebox("deploy", join("split", "tool.ts"), "--alias", "common")).code).toBe(0);
+
   writeFileSync(join(folder, "split", "tool.ts"), 'export default () => "second";\n');
   expect((await glovebox("deploy", "split", "--canary", "10%")).code).toBe(0);
   expect((await glovebox("deploy", "split", "--canary", "10%")).stdout).toContain('"isKnown": true');
@@ -107,7 +113,7 @@ test("deploys a tool with a package, calls it, reads its logs, and rolls back", 
   const failed = await glovebox("call", "split", "--input", "{}");
   expect([failed.code, failed.stderr]).toEqual([1, expect.stringContaining("PARAM_INVALID")]);
   const tools = JSON.parse((await glovebox("tools")).stdout);
-  expect(tools).toEqual([{ name: "split", versions: 2, latestVersion: 2 }]);
+  expect(tools).toEqual([{ name: "split", versions: 3, latestVersion: 3 }]);
   const calls = JSON.parse((await glovebox("calls", "--tool", "split")).stdout) as { state: string }[];
   expect(calls.map(({ state }) => state)).toEqual(["failed", "succeeded"]);
   // The copies of the console name a version.
@@ -172,9 +178,18 @@ test("approves content that waits already, and says that denied content never ru
   for await (const { action, target } of admin.tenant("acme").audit()) if (target === "asks@1") actions.push(action);
   expect(actions).toEqual(["version.deployed", "version.approved", "version.deployed"]);
 
+  writeFileSync(file, source("c.example"));
+  expect((await glovebox("deploy", "asks", "--alias", "next")).code).toBe(0);
+  const other = await glovebox("approvals", "approve", "asks@2");
+  expect([other.code, other.stderr]).toEqual([0, expect.stringContaining("To release the version, deploy it again")]);
+  expect(JSON.parse((await glovebox("deploy", "asks", "--alias", "next")).stdout)).toMatchObject({
+    isKnown: true,
+    release: { alias: "next", versions: [{ version: 2, weight: 100 }] },
+  });
+
   writeFileSync(file, source("b.example"));
   expect((await glovebox("deploy", "asks")).code).toBe(0);
-  await admin.request("POST", "/v1/tenants/acme/tools/asks/versions/2/deny");
+  await admin.request("POST", "/v1/tenants/acme/tools/asks/versions/3/deny");
   const denied = await glovebox("deploy", "asks", "--approve");
   expect([denied.code, JSON.parse(denied.stdout).version.state]).toEqual([1, "denied"]);
 });

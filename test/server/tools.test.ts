@@ -281,6 +281,9 @@ describe.for(STORES)("with %s", (kind) => {
     const unreleased = await call("never-live");
     const why = 'The tool "never-live" has no live version; version 1 waits for approval';
     expect([unreleased.status, unreleased.body.error]).toEqual([404, expect.objectContaining({ message: why })]);
+    expect((await api("POST", `${tools}/never-live/versions/1/approve`)).status).toBe(200);
+    const approved = (await call("never-live")).body.error as { readonly message: string };
+    expect(approved.message).toBe('The tool "never-live" has no live version; version 1 can be released');
     const { items } = (await api("GET", "/v1/tenants/acme/approvals")).body as {
       items: { tool: string; requests: object }[];
     };

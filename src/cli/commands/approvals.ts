@@ -31,6 +31,9 @@ async function list(given: Arguments, io: Io): Promise<number> {
   return 0;
 }
 
+/** Who may approve a version need not be who may release it. */
+const RELEASE_HINT = "An approval releases nothing. To release the version, deploy it again, or use the console\n";
+
 /** A version on the command line. */
 const VERSION = /^([A-Za-z0-9_.-]{1,128})@([1-9][0-9]{0,8})$/;
 
@@ -47,6 +50,7 @@ async function decideVersion(
     id: (one) => `${one.tool}@${one.version}`,
     state: (one) => one.state,
   });
+  if (action === "approve") io.stderr.print(RELEASE_HINT);
   return 0;
 }
 

@@ -59,7 +59,7 @@ function printDeployed({ version, requests, release, isKnown, isNewlyApproved, w
     for (const item of requests.added) io.stdout.print(`  + ${item}\n`);
     for (const item of requests.removed) io.stdout.print(`  - ${item}\n`);
     io.stdout.print(
-      `Approve it with glovebox approvals approve ${name}, in the console, or deploy it again with --approve\n`,
+      `Approve it with glovebox approvals approve ${name} or in the console, and then release it by deploying it again. Or do both: deploy it again with --approve\n`,
     );
   }
   if (release === null) return;

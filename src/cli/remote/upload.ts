@@ -95,7 +95,7 @@ export async function prepareUpload(path: string): Promise<ToolUpload> {
   }
   const entry = entryOf(path);
   try {
-    const { outputFiles } = await build({
+    const { outputFiles, metafile } = await build({
       entryPoints: [entry],
       bundle: true,
       write: false,
@@ -111,7 +111,13 @@ export async function prepareUpload(path: string): Promise<ToolUpload> {
       absWorkingDir: dirname(entry),
       outfile: join(dirname(entry), "tool.out.js"),
       sourcemap: "external",
+      metafile: true,
     });
+    // The server would name the file of the bundle, which the author does not have.
+    if (!Object.values(metafile.outputs).some(({ exports }) => exports.includes("default"))) {
+      const hint = "write export default defineTool({ … }), or export default a function";
+      throw new ToolError("BUNDLE_FAILED", `BUNDLE_FAILED: ${basename(entry)} has no default export; ${hint}`);
+    }
     const textOf = (end: string): string => outputFiles.find((file) => file.path.endsWith(end))?.text ?? "";
     const sourceMap = toUploadedMap(textOf(".js.map"));
     return {

@@ -115,8 +115,12 @@ export class CallAdmission {
     const latest = await findLatest(database.db, { tenantId, toolName });
     if (latest !== undefined) {
       const { version, state } = latest;
-      const hint =
-        state === "waiting_for_approval" ? `version ${version} waits for approval` : `version ${version} is ${state}`;
+      const hints = {
+        waiting_for_approval: `version ${version} waits for approval`,
+        ready: `version ${version} can be released`,
+        denied: `version ${version} was denied`,
+      };
+      const hint = hints[state];
       const message = `The tool ${JSON.stringify(shown)} has no live version; ${hint}`;
       throw unavailable("not_found", message, { details: { toolName: shown } });
     }
