@@ -103,6 +103,20 @@ export class CapabilityBroker {
     }
   }
 
+  /** Restores the state that a request had left which an earlier attempt of a durable run has made. Never rejects. */
+  async restore(name: string, inputText: string, envelope: string): Promise<void> {
+    const { granted, context, onHandlerError } = this.#options;
+    const capability = granted.get(name);
+    if (capability?.restore === undefined) return;
+    try {
+      const answer = JSON.parse(envelope) as CapabilityEnvelope;
+      const input = await capability.checkInput(JSON.parse(inputText), context.signal);
+      if (answer.ok && "value" in input) await capability.restore(input.value as never, answer.value, context);
+    } catch (thrown) {
+      notifySafely((error) => onHandlerError?.(error, name), thrown);
+    }
+  }
+
   async #run(name: string, inputText: string): Promise<string> {
     const { granted, limits, context, cpuAccount, observer } = this.#options;
     const capability = granted.get(name);

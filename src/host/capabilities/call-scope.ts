@@ -70,6 +70,10 @@ export function callOf(context: CapabilityContext): PreparedCall {
 /** Returns the observer of a context's call, if there is one. */
 export const observerOf = (context: CapabilityContext): RunningCallObserver | undefined => calls.get(context)?.observer;
 
+/** Whether the context's call continues a durable run that an earlier attempt has begun. */
+export const isContinuedRun = (context: CapabilityContext): boolean =>
+  calls.get(context)?.context.run?.isContinued === true;
+
 /** Returns the meter that counts the network traffic of a context's call, if there is one. */
 export const meterOf = (context: CapabilityContext): CallMeter | undefined => calls.get(context)?.meter;
 

@@ -103,6 +103,13 @@ export interface Capability {
   readonly checkInput: Check;
   readonly checkOutput: Check;
   readonly handler: (input: never, context: CapabilityContext) => unknown;
+  /**
+   * For built-in capabilities only: called instead of the handler when a durable run repeats a request whose answer its journal has, so that the
+   * call has the state that the handler had left.
+   * @param input valid by `checkInput`
+   * @param output value of the answer
+   */
+  readonly restore?: ((input: never, output: unknown, context: CapabilityContext) => unknown) | undefined;
 }
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;

@@ -78,9 +78,9 @@ export class SandboxRun implements CallListener, ChainedRun {
     this.#pool = pool;
     const { tenantId, chunks } = call;
     this.#cpuAccount = { account: tenantId, charge: (ms) => pool.chargeHostTime(tenantId, ms) };
-    this.#redactor = tool.session?.redactor;
-    log.redactor = this.#redactor;
     const { record, replay, run } = call.context;
+    this.#redactor = tool.session?.redactor ?? run?.createRedactor();
+    log.redactor = this.#redactor;
     const replayRun = replay && new ReplayRun(replay);
     this.#replayRun = replayRun;
     this.#run = run;
@@ -336,7 +336,12 @@ export class SandboxRun implements CallListener, ChainedRun {
     try {
       const decision = await run.request(requestId, name, text);
       if (run.isRolledBack) return this.#stop(new ToolError("CANCELLED", "The run has been rolled back"));
-      if (decision.kind === "send") return send(decision.envelope);
+      if (decision.kind === "send") {
+        const { envelope, isRepeated } = decision;
+        if (isRepeated === true && this.#tool.granted.get(name)?.restore !== undefined)
+          await this.#getBroker().restore(name, text, envelope);
+        return send(envelope);
+      }
       if (decision.kind === "leave-open") return;
       // The process reports when nothing else of the run is under way.
       if (decision.kind === "wait") return this.#ticket?.watchIdle(true);
@@ -346,7 +351,7 @@ export class SandboxRun implements CallListener, ChainedRun {
       const envelope = await answered;
       chain.setIdle(false);
       chain.updatePause();
-      await run.executed(requestId, envelope);
+      await run.executed(requestId, envelope, this.#redactor);
       send(envelope);
     } catch (thrown) {
       this.#stop(thrown);

@@ -50,7 +50,11 @@ const MAX_LOST = 3;
 /** Room in a journal to roll the run back, in addition to `maxJournalLength`. */
 const ROLLBACK_LENGTH = 1024 * 1024;
 /** Capability calls without effects, which may be made again. */
-const READS: { readonly [capability: string]: ReadonlySet<string> } = { kv: new Set(["get", "list"]) };
+const READS: { readonly [capability: string]: ReadonlySet<string> } = {
+  kv: new Set(["get", "list"]),
+  secrets: new Set(["use"]),
+  result: new Set(["load", "list"]),
+};
 
 type Rollback = Extract<JournalEntry, { type: "rollback" }>;
 

@@ -6,11 +6,12 @@ import type { ToolMessage } from "../../sandbox/protocol/host-messages.ts";
 import { TurnsSchema } from "../../sandbox/protocol/turn-schemas.ts";
 import { MAX_TURNS_LENGTH, type Turn, type TurnDivergence } from "../../sandbox/protocol/turns.ts";
 import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
+import { Redactor } from "../observability/redaction/call-redactor.ts";
 import { inputHashOf } from "../recording/input-hash.ts";
 import { diverged } from "../recording/recorded-answers.ts";
 import { SHOWN_INPUT_LENGTH } from "../recording/recording.ts";
 import { ApprovedCalls, type ToolCallRules } from "./call-approval.ts";
-import type { JournalEntry, RunJournal } from "./run-journal.ts";
+import type { JournalEntry, RunJournal, RunSecret } from "./run-journal.ts";
 import {
   checkCode,
   checkEngine,
@@ -41,9 +42,12 @@ export interface RunAttemptOptions {
   readonly triesOtherEngines?: boolean | undefined;
 }
 
-/** What the executor does with a capability call. `send`: the answer is known. `wait`: the run waits. `leave-open`: it gets no answer. */
+/**
+ * What the executor does with a capability call. `send`: the answer is known, with `isRepeated` from an earlier attempt. `wait`: the run waits.
+ * `leave-open`: it gets no answer.
+ */
 export type RunDecision =
-  | { readonly kind: "send"; readonly envelope: string }
+  | { readonly kind: "send"; readonly envelope: string; readonly isRepeated?: boolean }
   | { readonly kind: "execute" }
   | { readonly kind: "wait" }
   | { readonly kind: "leave-open" };
@@ -64,6 +68,8 @@ export class RunAttempt {
   /** Whether the guest only waits for the host. */
   #isIdle = false;
   #stopped: ToolError | undefined;
+  /** Values of secrets that the journal has. */
+  readonly #storedSecrets: Set<string>;
   /** Ends with the latest append. Never rejects. */
   #appended: Promise<void> = Promise.resolve();
   /** Set when the run was stopped because it only waits. */
@@ -90,6 +96,7 @@ export class RunAttempt {
 
   constructor(options: RunAttemptOptions) {
     this.#options = options;
+    this.#storedSecrets = new Set(options.journal.secrets.map(({ value }) => value));
     const { start } = options.journal;
     this.#start =
       start === undefined ? { seed: options.seed, now: options.now() } : { seed: start.seed, now: start.now };
@@ -238,7 +245,7 @@ export class RunAttempt {
     }
     if (step?.op === "done") this.isRolledBack = true;
     const envelope = journal.answers.get(id);
-    if (envelope !== undefined) return this.#send(envelope);
+    if (envelope !== undefined) return { ...this.#send(envelope), isRepeated: true };
     if (step !== undefined) return await this.#answer(id, DONE);
     if (this.#isPastEnd) return { kind: "leave-open" };
     if (known.wait !== undefined && name !== "tools") return await this.#wait(known.wait);
@@ -323,7 +330,7 @@ export class RunAttempt {
 
   async #wait(wait: RunWait): Promise<RunDecision> {
     const found = this.#options.journal.answerOf(wait, this.#options.now());
-    if (found !== undefined) return await this.#answer(wait.id, found.envelope, found.event);
+    if (found !== undefined) return await this.#answer(wait.id, found.envelope, { event: found.event });
     this.#waits.set(wait.id, wait);
     this.#underWay.delete(wait.id);
     return { kind: "wait" };
@@ -356,20 +363,40 @@ export class RunAttempt {
     return { kind: "execute" };
   }
 
-  async #answer(id: number, envelope: string, event?: number): Promise<RunDecision> {
-    await this.#append([{ type: "answer", id, envelope, ...(event === undefined ? {} : { event }) }]);
+  async #answer(
+    id: number,
+    envelope: string,
+    more: { readonly event?: number | undefined; readonly secrets?: readonly RunSecret[] } = {},
+  ): Promise<RunDecision> {
+    const { event, secrets = [] } = more;
+    const own = secrets.length === 0 ? {} : { secrets: [...secrets] };
+    await this.#append([{ type: "answer", id, envelope, ...(event === undefined ? {} : { event }), ...own }]);
     return this.#send(envelope);
   }
 
-  #send(envelope: string): RunDecision {
+  #send(envelope: string): Extract<RunDecision, { kind: "send" }> {
     if (envelope.startsWith('{"ok":false'))
       this.#failures.add(String((JSON.parse(envelope) as { code?: unknown }).code));
     return { kind: "send", envelope };
   }
 
-  /** Stores the answer of a capability. The tool must not receive it before this resolves. */
-  async executed(id: number, envelope: string): Promise<void> {
-    await this.#answer(id, envelope);
+  /**
+   * Stores the answer of a capability. The tool must not receive it before this resolves.
+   * @param redactor has the secrets of the call. Those that the tool receives for the first time are stored with the answer
+   */
+  async executed(id: number, envelope: string, redactor: Redactor | undefined): Promise<void> {
+    const found = redactor === undefined ? [] : await redactor.find(envelope, this.#storedSecrets);
+    for (const { value } of found) this.#storedSecrets.add(value);
+    await this.#answer(id, envelope, { secrets: found });
+  }
+
+  /** Returns a redactor with the secrets that earlier attempts have received; undefined if they have received none. */
+  createRedactor(): Redactor | undefined {
+    const { secrets } = this.#options.journal;
+    if (secrets.length === 0) return undefined;
+    const redactor = new Redactor();
+    for (const { label, value } of secrets) redactor.addSecret(label, value);
+    return redactor;
   }
 
   setIdle(isIdle: boolean): void {

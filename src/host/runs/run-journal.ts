@@ -4,6 +4,7 @@ import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { MAX_SEED_LENGTH } from "../../sandbox/protocol/message-fields.ts";
 import { TurnSchema } from "../../sandbox/protocol/turn-schemas.ts";
 import type { Turn } from "../../sandbox/protocol/turns.ts";
+import { isSecretLength, MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../observability/redaction/call-redactor.ts";
 import { ProfileSchema } from "../recording/recording.ts";
 import { EngineSchema, PinnedCodeSchema } from "./run-pin.ts";
 import { RollbackStepSchema, type RunCompensation, toCompensations } from "./run-rollback.ts";
@@ -25,6 +26,13 @@ export const WaitSchema = z.strictObject({
   toolDigest: z.string().optional(),
   until: time.optional(),
 });
+
+const SecretSchema = z.strictObject({
+  label: z.string(),
+  value: z.string().refine(isSecretLength, `Expected ${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes`),
+});
+/** A value that is redacted in all attempts of a run. */
+export type RunSecret = z.infer<typeof SecretSchema>;
 
 const EntrySchema = z.discriminatedUnion("type", [
   /** The start of a run, to which it is pinned: the code, the settings of its isolate, its random numbers and its first time. */
@@ -50,8 +58,17 @@ const EntrySchema = z.discriminatedUnion("type", [
     /** A step of ctx.onRollback. */
     rollback: RollbackStepSchema.optional(),
   }),
-  /** Its answer, which is stored before the tool receives it. `event`: index of the event that it took. */
-  z.strictObject({ type: z.literal("answer"), id: position, envelope: z.string(), event: z.int().min(0).optional() }),
+  /**
+   * Its answer, which is stored before the tool receives it. `event`: index of the event that it took. `secrets`: what the capability has registered
+   * to be redacted, as far as the answer contains it.
+   */
+  z.strictObject({
+    type: z.literal("answer"),
+    id: position,
+    envelope: z.string(),
+    event: z.int().min(0).optional(),
+    secrets: z.array(SecretSchema).optional(),
+  }),
   /** Something from outside, for the first wait of this name. */
   z.strictObject({ type: z.literal("event"), name: z.string(), value: JsonSchema }),
   /** A person's decision about one wait. */
@@ -82,6 +99,8 @@ export class RunJournal {
   readonly turns: readonly Turn[];
   readonly requests: ReadonlyMap<number, Entry<"request">>;
   readonly answers: ReadonlyMap<number, string>;
+  /** What the run has received and what is redacted. */
+  readonly secrets: readonly RunSecret[];
   readonly #events: (Entry<"event"> & { isUsed: boolean })[] = [];
   readonly #decisions = new Map<number, Entry<"decision">>();
   readonly #elicited = new Map<number, Entry<"elicited">>();
@@ -98,6 +117,7 @@ export class RunJournal {
     const requests = new Map<number, Entry<"request">>();
     const answers = new Map<number, string>();
     const approved = new Set<number>();
+    const secrets: RunSecret[] = [];
     let start: Entry<"start"> | undefined;
     let rollback: Entry<"rollback"> | undefined;
     for (const text of texts) {
@@ -115,6 +135,7 @@ export class RunJournal {
       } else if (entry.type === "rollback") rollback ??= entry;
       else {
         answers.set(entry.id, entry.envelope);
+        if (entry.secrets !== undefined) secrets.push(...entry.secrets);
         const event = entry.event === undefined ? undefined : this.#events[entry.event];
         if (event !== undefined) event.isUsed = true;
       }
@@ -124,6 +145,7 @@ export class RunJournal {
     this.turns = turns;
     this.requests = requests;
     this.answers = answers;
+    this.secrets = secrets;
     this.approved = approved;
     this.size = texts.length;
   }

@@ -42,11 +42,11 @@ function redactText(text: string): string {
 }
 
 /**
- * Returns an entry of a journal without the secrets in it, in the form in which it was stored. The compiled code of a run is needed only until the
- * run ends.
+ * Returns an entry of a journal without the secrets in it, in the form in which it was stored. The compiled code of a run, and the list of values to
+ * redact, are needed only until the run ends.
  */
 function redactEntry(text: string): string {
-  const { code: _code, ...fields } = parse(text) as Fields;
+  const { code: _code, secrets: _secrets, ...fields } = parse(text) as Fields;
   const entry = fields as Fields;
   const texts = TEXTS.flatMap((name) =>
     typeof entry[name] === "string" ? [[name, redactText(entry[name])] as const] : [],

@@ -3,6 +3,7 @@ import { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { CapabilityUse } from "../../observability/timeline.ts";
 import { Traffic, WebSocketConnection } from "../websocket/connection.ts";
 import { type ExchangeDependencies, HttpExchange } from "./exchange.ts";
+import { networkError } from "./network-errors.ts";
 
 /** Open exchanges of one call. Each has a connection, and a response that the tool does not read keeps its connection open. */
 const MAX_OPEN_EXCHANGES = 50;
@@ -10,6 +11,7 @@ const MAX_OPEN_EXCHANGES = 50;
 /** All exchanges of one call. Disposing it cancels them and closes their connections. */
 export class CallExchanges implements Disposable {
   readonly #dependencies: ExchangeDependencies;
+  readonly #isContinued: boolean;
   readonly #traffic: Traffic;
   /** By number. Ended exchanges are kept, so that late requests receive their failure. */
   readonly #exchanges = new Map<number, HttpExchange | WebSocketConnection>();
@@ -18,8 +20,10 @@ export class CallExchanges implements Disposable {
   #open = 0;
   #isDisposed = false;
 
-  constructor(dependencies: ExchangeDependencies) {
+  /** @param isContinued whether the call continues a durable run, whose earlier attempts may have opened exchanges */
+  constructor(dependencies: ExchangeDependencies, isContinued = false) {
     this.#dependencies = dependencies;
+    this.#isContinued = isContinued;
     this.#traffic = new Traffic(dependencies.policy.webSocketBytes);
   }
 
@@ -49,13 +53,19 @@ export class CallExchanges implements Disposable {
   get(number: number): HttpExchange {
     const exchange = this.#exchanges.get(number);
     if (exchange instanceof HttpExchange) return exchange;
-    throw new ToolError("PARAM_INVALID", `Exchange ${number} does not exist`);
+    throw this.#missing(exchange, `Exchange ${number}`);
   }
 
   webSocket(number: number): WebSocketConnection {
     const exchange = this.#exchanges.get(number);
     if (exchange instanceof WebSocketConnection) return exchange;
-    throw new ToolError("PARAM_INVALID", `WebSocket ${number} does not exist`);
+    throw this.#missing(exchange, `WebSocket ${number}`);
+  }
+
+  #missing(other: unknown, what: string): ToolError {
+    return this.#isContinued && other === undefined
+      ? networkError("the connection ended while the run waited", "UND_ERR_SOCKET")
+      : new ToolError("PARAM_INVALID", `${what} does not exist`);
   }
 
   cancel(number: number): null {

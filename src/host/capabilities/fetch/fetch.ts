@@ -2,7 +2,7 @@
 // input schema describe the answer to each operation.
 import * as z from "zod";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
-import { cpuAccountOf, meterOf, observerOf, traceOf, useOf } from "../call-scope.ts";
+import { cpuAccountOf, isContinuedRun, meterOf, observerOf, traceOf, useOf } from "../call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "../capability.ts";
 import type { CallExchanges } from "./call-exchanges.ts";
 import { Connections } from "./connections.ts";
@@ -85,7 +85,8 @@ export function createFetchCapability({ policyOf, secretsOf }: FetchDependencies
     const connections = new Connections(policy, resolve, meterOf(context));
     // Most programs send no requests, and what sends one is a twentieth of what an import would load.
     const [{ CallExchanges }] = await Promise.all([import("./call-exchanges.ts"), secrets.registerAll()]);
-    return new CallExchanges({ policy, requested, secrets, connections, cpuAccount: cpuAccountOf(context) });
+    const dependencies = { policy, requested, secrets, connections, cpuAccount: cpuAccountOf(context) };
+    return new CallExchanges(dependencies, isContinuedRun(context));
   };
   return defineCapability({
     name: "fetch",

@@ -26,6 +26,8 @@ const ENCODERS: { readonly [Encoding in SecretEncoding]: (value: string) => stri
   url: (value) => encodeURIComponent(value.toWellFormed()),
 };
 
+const PLACEHOLDER = /^glovebox_secret_[0-9a-f]{40}$/;
+
 /** Longest time in ms that a host's function may take to return a secret's value. */
 const VALUE_TIMEOUT_MS = 10_000;
 
@@ -43,6 +45,8 @@ interface IssuedSecret {
   readonly name: string;
   readonly value: string;
   readonly placeholder: string;
+  /** Whether the placeholder is of a secret that the tool does not have any more. */
+  readonly isDenied?: boolean;
 }
 
 /** Returns the secrets that the tool's definition names; all of them if it does not narrow them. */
@@ -81,6 +85,18 @@ export class CallSecrets {
     const placeholder = `glovebox_secret_${randomBytes(20).toString("hex")}`;
     this.#issued.set(name, { name, value, placeholder });
     return placeholder;
+  }
+
+  /**
+   * Restores a placeholder that an earlier attempt of a durable run has received, with the secret's value of today. If the tool has no such secret
+   * any more, requests that contain the placeholder are denied.
+   */
+  async restore(name: string, placeholder: unknown): Promise<void> {
+    if (typeof placeholder !== "string" || !PLACEHOLDER.test(placeholder)) return;
+    const value = this.#granted.has(name) ? await this.#valueOf(name).catch(() => undefined) : undefined;
+    const known = this.#issued.get(name);
+    if (known === undefined || known.placeholder === placeholder)
+      this.#issued.set(name, { name, value: value ?? "", placeholder, isDenied: value === undefined });
   }
 
   /** Registers every value that the tool has access to, since a response may contain a value that an earlier call has sent. */
@@ -141,11 +157,12 @@ export class CallSecrets {
     return this.#literals((secret) => this.#fillerOf(secret, url, encoding));
   }
 
-  #fillerOf({ name, value }: IssuedSecret, url: URL, encoding: SecretEncoding): Replace {
-    const isAllowed = isBound(this.#granted.get(name)?.hosts ?? [], url);
+  #fillerOf({ name, value, isDenied }: IssuedSecret, url: URL, encoding: SecretEncoding): Replace {
+    const isAllowed = isDenied !== true && isBound(this.#granted.get(name)?.hosts ?? [], url);
     // A body may contain tens of thousands of placeholders, so each encoded form of the value is created once.
     const encoded = new Map<SecretEncoding, Buffer>();
     return (found) => {
+      if (isDenied === true) throw denied("secrets", `the value of the secret ${name} cannot be read any more`);
       if (!isAllowed) throw unbound(name, url);
       const form = encodingOf(found, encoding);
       const bytes = encoded.get(form) ?? Buffer.from(ENCODERS[form](value));
@@ -170,14 +187,19 @@ function unbound(name: string, url: URL): ToolError {
   );
 }
 
+const InputSchema = z.strictObject({ op: z.literal("use"), args: z.tuple([z.string().max(1_024)]) });
+
 /** @param secretsOf returns the secrets of a call, which fetch and secrets share */
 export function createSecretsCapability(secretsOf: (context: CapabilityContext) => CallSecrets): Capability {
-  return defineCapability({
+  const capability = defineCapability({
     name: "secrets",
     description: "Returns placeholders of secrets, for requests to the hosts that the secrets are bound to",
     members: ["use"],
-    inputSchema: z.strictObject({ op: z.literal("use"), args: z.tuple([z.string().max(1_024)]) }),
+    inputSchema: InputSchema,
     outputSchema: z.string(),
     handler: ({ args: [name] }, context) => secretsOf(context).use(name),
   });
+  const restore = ({ args: [name] }: z.output<typeof InputSchema>, placeholder: unknown, context: CapabilityContext) =>
+    secretsOf(context).restore(name, placeholder);
+  return { ...capability, restore };
 }

@@ -9,21 +9,28 @@ export const MIN_SECRET_BYTES = 8;
 /** Keys are not longer than this. */
 export const MAX_SECRET_BYTES = 8_192;
 
+/** Whether a value has a length that can be redacted. */
+export const isSecretLength = (value: string): boolean => {
+  const bytes = Buffer.byteLength(value);
+  return bytes >= MIN_SECRET_BYTES && bytes <= MAX_SECRET_BYTES;
+};
+
 export class Redactor {
-  readonly #known = new Set<string>();
+  /** Labels by value. */
+  readonly #known = new Map<string, string>();
   readonly #literals: SecretLiteral[] = [];
   /** Built from all literals when needed. */
   #set: SecretLiteralSet | undefined = new SecretLiteralSet([]);
 
   /** @throws {ToolError} PARAM_INVALID for a value of fewer than 8 or more than 8,192 bytes */
   addSecret(label: string, value: string): void {
-    const bytes = Buffer.byteLength(value);
-    if (bytes < MIN_SECRET_BYTES || bytes > MAX_SECRET_BYTES) {
+    if (!isSecretLength(value)) {
+      const bytes = Buffer.byteLength(value);
       const expected = `expected a value of ${MIN_SECRET_BYTES} to ${MAX_SECRET_BYTES} bytes, got ${bytes}`;
       throw new ToolError("PARAM_INVALID", `The secret "${label}" cannot be redacted: ${expected}`);
     }
     if (this.#known.has(value)) return;
-    this.#known.add(value);
+    this.#known.set(value, label);
     this.#literals.push(...createSecretLiterals(value, () => `[redacted:${label}]`));
     this.#set = undefined;
   }
@@ -49,6 +56,25 @@ export class Redactor {
   /** Redacts several texts, which may be long, over several turns of the event loop. */
   async texts(texts: readonly string[], turns: Turns = {}): Promise<readonly string[]> {
     return await filterTexts(texts, this.#literalSet, turns);
+  }
+
+  /**
+   * Finds the registered values that a text contains, in any encoding.
+   * @param except values that are not searched for
+   */
+  async find(
+    text: string,
+    except: ReadonlySet<string>,
+  ): Promise<readonly { readonly label: string; readonly value: string }[]> {
+    const found: { readonly label: string; readonly value: string }[] = [];
+    const [redactedText] = await this.texts([text]);
+    if (redactedText === text) return found;
+    for (const [value, label] of this.#known) {
+      if (except.has(value)) continue;
+      const [redacted] = await filterTexts([text], new SecretLiteralSet(createSecretLiterals(value, () => "")), {});
+      if (redacted !== text) found.push({ label, value });
+    }
+    return found;
   }
 
   /** Redacts a JSON value. If a redacted number makes the JSON invalid, the result is a string. */
