@@ -16,9 +16,9 @@ let server: Server;
 let origin: string;
 let received: (string | undefined)[] = [];
 beforeAll(async () => {
-  server = createServer(({ headers }, response) => {
+  server = createServer(({ headers, url }, response) => {
     received.push(headers.authorization);
-    response.end(headers.authorization);
+    response.end(url === "/large" ? Buffer.alloc(8 * 1024 * 1024) : headers.authorization);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -112,7 +112,7 @@ test("a response that was open at a wait has ended after it", async () => {
   const source = `
     export const capabilities = { waitFor: true, fetch: true };
     export default async (_input, ctx) => {
-      const { body } = await fetch("${origin}/", { headers: { authorization: "none" } });
+      const { body } = await fetch("${origin}/large");
       await ctx.waitFor({ event: "go" });
       return await new Response(body).text().catch(({ name, cause }) => [name, cause.code]);
     };`;
