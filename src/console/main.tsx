@@ -1,4 +1,5 @@
 // The console: signs in, and shows the page that the address names.
+import { effect } from "@preact/signals";
 import { type JSX, render } from "preact";
 import { Approvals } from "./pages/approvals.tsx";
 import { Audit } from "./pages/audit.tsx";
@@ -24,6 +25,7 @@ import { Values } from "./pages/values.tsx";
 import { Webhooks } from "./pages/webhooks.tsx";
 import { Workers } from "./pages/workers.tsx";
 import { ErrorBox, Loading } from "./parts/controls.tsx";
+import { titleOf } from "./parts/navigation-links.ts";
 import { applyTheme, Shell } from "./parts/shell.tsx";
 import { address, startRouter, urlOf } from "./state/router.ts";
 import { isFramed, loadMe, me } from "./state/session.ts";
@@ -144,5 +146,8 @@ function App({ failure }: { readonly failure: unknown }): JSX.Element {
 const root = document.querySelector("#app") as HTMLElement;
 applyTheme();
 startRouter();
+effect(() => {
+  document.title = titleOf(address.value.path);
+});
 render(<App failure={undefined} />, root);
 loadMe().catch((failure: unknown) => render(<App failure={failure} />, root));

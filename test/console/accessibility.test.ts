@@ -64,3 +64,38 @@ test("charts have the colors of the theme, also after it has changed", async () 
   await expect.poll(gridColor).toBe(dark);
   await context.close();
 });
+
+test("the first Tab and Enter skip the navigation, and stay on the page", async () => {
+  const { page, context, go, problems } = await visit(browser, under, under.key);
+  await go("/t/acme/tools?text=pr");
+  await page.locator("main").getByText("price").first().waitFor();
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await expect.poll(() => page.evaluate("document.activeElement.id")).toBe("content");
+  expect(new URL(page.url()).pathname).toBe("/console/t/acme/tools");
+  await page.keyboard.press("Tab");
+  expect(await page.evaluate("document.activeElement.closest('main')?.id")).toBe("content");
+  expect(problems).toEqual([]);
+  await context.close();
+});
+
+test("the title of the browser's tab names the page", async () => {
+  const { page, context, go } = await visit(browser, under, under.key);
+  for (const [path, title] of [
+    ["/", "Overview · Glovebox"],
+    ["/t/acme", "Overview · acme · Glovebox"],
+    ["/t/acme/tools/price?tab=versions", "price · Tools · acme · Glovebox"],
+    ["/t/acme/new-tool", "New tool · acme · Glovebox"],
+    ["/sessions", "Your sessions · Glovebox"],
+    ["/nothing", "Glovebox"],
+  ] as const) {
+    await go(path);
+    await expect.poll(() => page.title()).toBe(title);
+  }
+  await go("/t/acme");
+  await page.getByRole("navigation").getByRole("link", { name: "Stored values" }).click();
+  await expect.poll(() => page.title()).toBe("Stored values · acme · Glovebox");
+  await page.goBack();
+  await expect.poll(() => page.title()).toBe("Overview · acme · Glovebox");
+  await context.close();
+});

@@ -31,3 +31,20 @@ export const PLATFORM_LINKS: readonly NavLink[] = [
   ["Keys", ["keys"], "keys:read"],
   ["Audit log", ["audit"], "audit:read"],
 ];
+
+/** Pages that the navigation does not list. */
+const OTHER_PAGES: { readonly [page: string]: string } = { "new-tool": "New tool", sessions: "Your sessions" };
+
+/**
+ * Returns the title of a page for the browser's tab and history: `greet · Tools · acme · Glovebox`.
+ * @param path as in the address
+ */
+export function titleOf(path: readonly string[]): string {
+  const [first, second = ""] = path;
+  const isTenant = first === "t";
+  const [page, name] = isTenant ? path.slice(2) : path;
+  const links = isTenant ? tenantLinks(second) : PLATFORM_LINKS;
+  const found = links.find(([, target]) => target[isTenant ? 2 : 0] === page)?.[0];
+  const label = found ?? OTHER_PAGES[page ?? ""];
+  return [name, label, isTenant ? second : undefined, "Glovebox"].filter((part) => part !== undefined).join(" · ");
+}

@@ -64,6 +64,8 @@ export function startRouter(): void {
     const isPlain = event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
     if (link === null || !isPlain || link.target !== "" || link.hasAttribute("download")) return;
     if (link.origin !== location.origin || !link.pathname.startsWith(BASE)) return;
+    // A link to a part of this page, such as the one that skips the navigation, moves the focus.
+    if (link.hash !== "" && link.pathname === location.pathname && link.search === location.search) return;
     event.preventDefault();
     navigate(link.pathname + link.search);
   });
