@@ -258,6 +258,31 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await api("POST", rollback)).status).toBe(409);
   });
 
+  test("rejects a release with one version twice, and one canary too many", async () => {
+    await deploy("shares", "export default () => 0");
+    const versions = [
+      { version: 1, weight: 1 },
+      { version: 1, weight: 2 },
+    ];
+    const twice = await api<Failed>("PUT", `${tools}/shares/releases/live`, { versions });
+    expect([twice.status, (twice.body as Failed).error.message]).toEqual([
+      422,
+      "versions: Expected different versions",
+    ]);
+    for (let n = 1; n < 10; n += 1) await deploy("shares", `export default () => ${n}`, { canaryPercent: 10 });
+    const last = await deploy("shares", "export default () => 10", { canaryPercent: 10 });
+    expect([last.status, (last.body as unknown as Failed).error]).toEqual([
+      429,
+      expect.objectContaining({
+        code: "QUOTA_EXCEEDED",
+        message:
+          "The alias runs 10 versions, which is the most. Let it run fewer versions first, or deploy without a canary",
+      }),
+    ]);
+    const full = await deploy("shares", "export default () => 10");
+    expect(full.body.release?.versions).toEqual([{ version: 11, weight: 100 }]);
+  });
+
   test("runs an alias of its own, and rejects versions that do not exist", async () => {
     await deploy("named", "export default () => 'live'");
     await deploy("named", "export default () => 'next'", { alias: "staging" });

@@ -5,10 +5,13 @@ import type { Db } from "../database/open-database.ts";
 import type { ReleaseHistoryTable, ReleasesTable } from "../database/schema.ts";
 import { readJson } from "./json.ts";
 
+/** Most versions of a release. */
+export const MAX_RELEASED = 10;
+
 export const ReleasedVersionsSchema = z
   .array(z.strictObject({ version: z.int().min(1), weight: z.number().gt(0).max(1_000_000) }))
   .min(1)
-  .max(10)
+  .max(MAX_RELEASED)
   .refine((versions) => new Set(versions.map(({ version }) => version)).size === versions.length, {
     error: "Expected different versions",
   });

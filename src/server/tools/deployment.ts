@@ -4,7 +4,13 @@ import { type PartialLimits, ToolError, unavailable } from "../../host/index.ts"
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";
-import { findRelease, type ReleasedVersions, type ReleaseRecord, storeRelease } from "../records/releases.ts";
+import {
+  findRelease,
+  MAX_RELEASED,
+  type ReleasedVersions,
+  type ReleaseRecord,
+  storeRelease,
+} from "../records/releases.ts";
 import { checkStoredBytes } from "../records/stored-bytes.ts";
 import { findTenant, type TenantRecord, touchTenant } from "../records/tenants.ts";
 import {
@@ -46,11 +52,16 @@ interface DeploymentDependencies extends InspectUploadDependencies {
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
-/** Returns the versions that an alias runs when a new one gets its share. */
+/** Returns the versions that an alias runs when a new one gets its share. @throws {ToolError} QUOTA_EXCEEDED for one version too many */
 export function withCanary(before: ReleasedVersions | undefined, version: number, percent: number): ReleasedVersions {
   const others = (before ?? []).filter((one) => one.version !== version);
   if (percent === 100 || others.length === 0) return [{ version, weight: 100 }];
   const total = others.reduce((sum, { weight }) => sum + weight, 0);
+  if (others.length >= MAX_RELEASED)
+    throw new ToolError(
+      "QUOTA_EXCEEDED",
+      `The alias runs ${others.length} versions, which is the most. Let it run fewer versions first, or deploy without a canary`,
+    );
   const shared = others.map((one) => ({ version: one.version, weight: (one.weight / total) * (100 - percent) }));
   return [...shared, { version, weight: percent }];
 }

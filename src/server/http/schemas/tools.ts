@@ -1,6 +1,6 @@
 // Schemas of tools: versions, releases, deployments.
 import { z } from "@hono/zod-openapi";
-import { RollbackPolicySchema } from "../../records/releases.ts";
+import { ReleasedVersionsSchema, RollbackPolicySchema } from "../../records/releases.ts";
 import { LimitsSchema } from "../../records/tenant-policy.ts";
 import { TimeSchema } from "./common.ts";
 
@@ -59,10 +59,7 @@ export const ToolSummarySchema = z
 
 export const SetReleaseSchema = z
   .strictObject({
-    versions: z
-      .array(z.strictObject({ version: z.int().min(1), weight: z.number().gt(0).max(1_000_000) }))
-      .min(1)
-      .max(10),
+    versions: ReleasedVersionsSchema,
     rollback: RollbackPolicySchema.nullable()
       .optional()
       .describe("When the release goes back by itself; null for never. Default: as before"),
