@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { readRequestedList } from "../../sandbox/contract/capability-requests.ts";
+import type { ContentPart } from "../../sandbox/contract/content.ts";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { MAX_BYTES_VALUES } from "../../sandbox/protocol/guest-messages.ts";
 import type { NestedCallStart, ToolCall, ToolResult } from "../contract/tool-call.ts";
@@ -148,8 +149,14 @@ export function pinTo(toolDigest: string, tool: ReturnType<NestedRouter["registr
   return { toolDigest, ...(toolVersion === undefined ? {} : { toolVersion }) };
 }
 
+/** Returns the content of a tool without an output, such as the files of an MCP server: a program has no other way to receive it. */
+function toContentOutput(content: readonly ContentPart[] | undefined): ToolValue {
+  if (content === undefined || content.length === 0) return null;
+  return { content } as unknown as ToolValue;
+}
+
 /**
- * Runs a tool for a capability of the calling tool, and returns its output.
+ * Runs a tool for a capability of the calling tool, and returns its output, or `{ content }` if it has only content parts.
  * @throws {ToolError} the error of the nested call, with the names of the tools that led to it
  */
 export async function callNested(
@@ -174,7 +181,7 @@ export async function callNested(
   const result = await router.executeNested(toolCall, { ...own, ...pin }, call.chain);
   notifySafely(call.context.nestedCalls?.onEnd, start, result);
   call.chain.ended(toNestedCall(result));
-  if (result.success) return result.output;
+  if (result.success) return result.output ?? toContentOutput(result.content);
   if (result.error.code === "TOOL_TIMEOUT") await endWithTimeout(call, context.signal);
   const { code, message, recoverable, details } = result.error;
   const trace = details?.trace ?? [...call.chain.trace, name];

@@ -5,6 +5,7 @@ import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.
 import type { CallContext, NestedCallStart, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { CONTENT_KEY } from "../../../src/sandbox/contract/content.ts";
 import { type JsonValue, ToolError } from "../../../src/sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../../src/sandbox/contract/limits.ts";
 import { codeOf, errorOf, expectPublishable, makeGlovebox, outputOf } from "../../support/host-zone.ts";
@@ -151,6 +152,16 @@ describe("ctx.tools", () => {
     await add(glovebox, "whole", "export const inputSchema = {}; export default (bytes) => bytes");
     const seen = outputOf(await run(glovebox, "various", { how: "bytes" }));
     expect(seen).toEqual([true, [1, 255, 0], "bytes 0", true, 0, true, [7]]);
+  });
+
+  test("returns the content of a tool that has no output, with its bytes", async () => {
+    const resource = { type: "resource", resource: { uri: "file:///a.txt", text: "a file" } };
+    const image = { type: "image", data: Uint8Array.of(1, 2), mimeType: "image/png" };
+    const content = (output: JsonValue) => () => ({ output, [Symbol.for(CONTENT_KEY)]: [resource, image] });
+    glovebox.router.register("content", {}, content(null) as unknown as HostFunction, { scope: "global" });
+    glovebox.router.register("both", {}, content({ n: 1 }) as unknown as HostFunction, { scope: "global" });
+    expect(outputOf(await run(glovebox, "caller", { name: "content" }))).toEqual({ content: [resource, image] });
+    expect(outputOf(await run(glovebox, "caller", { name: "both" }))).toEqual({ n: 1 });
   });
 
   test("is an ordinary object for await, JSON and String", async () => {
