@@ -27,3 +27,13 @@ test.for<readonly [string, () => string, RegExp]>([
   });
   await expect(server).rejects.toThrow(message);
 });
+
+test("names the host if no port can be opened there", async () => {
+  const dataDir = join(folder, "host");
+  // An address for documentation, which no machine has.
+  const server = createServer({ dataDir, host: "203.0.113.1", port: 0, logLevel: "silent" });
+  await expect(server).rejects.toMatchObject({
+    code: "PARAM_INVALID",
+    message: 'options.host: "203.0.113.1" is no address of this machine (EADDRNOTAVAIL)',
+  });
+});

@@ -19,6 +19,9 @@ const MAX_CONNECTIONS = 4_096;
 /** Streams that may be open at a time. The other connections remain for requests, also for those of health checks. */
 export const MAX_STREAMS: number = MAX_CONNECTIONS / 2;
 
+/** Codes for a host that no port can be opened at. */
+const WRONG_HOST: ReadonlySet<string> = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EAI_AGAIN", "EAFNOSUPPORT"]);
+
 /** Creates a server whose requests of other replicas do not reach the application. */
 const createServerWith = (peers: Pick<PeerServer, "receive">): typeof createServer =>
   // The types of `createServer` are several; this is the one that is called.
@@ -55,7 +58,14 @@ export async function listen(
     server.once("listening", resolve);
     server.once("error", ({ code }: NodeJS.ErrnoException) => {
       const why = code === "EADDRINUSE" ? "is in use" : `is not available (${code})`;
-      reject(new ToolError("PARAM_INVALID", `options.port: Port ${port} of ${host} ${why}`));
+      if (code !== undefined && WRONG_HOST.has(code))
+        reject(
+          new ToolError(
+            "PARAM_INVALID",
+            `options.host: ${JSON.stringify(host)} is no address of this machine (${code})`,
+          ),
+        );
+      else reject(new ToolError("PARAM_INVALID", `options.port: Port ${port} of ${host} ${why}`));
     });
   });
   return server;
