@@ -13,7 +13,6 @@ import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import type { NamedContext } from "../pipeline/read-context.ts";
 import type { CallChain } from "../routing/call-chain.ts";
 import { matchesName } from "../routing/name-wildcard.ts";
-import { toArguments } from "../runs/call-approval.ts";
 import { notifySafely, runCallback } from "../util/host-callback.ts";
 import { untilAborted } from "../util/with-abort.ts";
 import { callOf, useOf } from "./call-scope.ts";
@@ -224,7 +223,7 @@ export const createToolsCapability = (router: NestedRouter): Capability =>
     maxName: 128,
     call: (name, args, context) => {
       checkName(name, context);
-      const toolDigest = callOf(context).context.run?.approved.take(name, toArguments(args));
+      const toolDigest = callOf(context).context.run?.approved.take(name, args);
       if (toolDigest === undefined) return callNested(router, { name, args }, context);
       const pin = pinTo(toolDigest, router.registry.get(name, context.tenantId));
       return callNested(router, { name, args, pin, isApproved: true }, context);

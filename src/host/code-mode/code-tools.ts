@@ -5,7 +5,7 @@ import type { Capability, CapabilityContext } from "../capabilities/capability.t
 import { callNested, defineToolCalls, type NestedRouter, pinTo, type ToolPin } from "../capabilities/tools.ts";
 import { findNearestName } from "../config/option-errors.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
-import { type ApprovedCalls, readToolCall, showCall, type ToolCallRules, toArguments } from "../runs/call-approval.ts";
+import { type ApprovedCalls, showCall, type ToolCallRules, toArguments } from "../runs/call-approval.ts";
 import type { CodeTool } from "./api/code-api.ts";
 import type { ApprovalGate } from "./code-approvals.ts";
 import type { CodeHost } from "./code-host.ts";
@@ -52,32 +52,27 @@ export function rulesOf(
   { router, api, gate, hosted, approved }: CodeToolsDependencies,
   { tenantId, callId, signal }: Pick<CapabilityContext, "tenantId" | "callId" | "signal">,
 ): ToolCallRules {
-  const read = (text: string): { readonly tool: CodeTool; readonly args: JsonValue } | undefined => {
-    const call = readToolCall(text);
-    const tool = call && api.find(call.name);
-    return tool && { tool, args: call.args };
-  };
   return {
-    isRepeatable: (text) => {
-      const annotations = read(text)?.tool.definition.annotations;
+    isRepeatable: ({ name }) => {
+      const annotations = api.find(name)?.definition.annotations;
       return annotations?.idempotentHint === true || annotations?.readOnlyHint === true;
     },
-    approvalOf: async (text) => {
-      const call = read(text);
+    approvalOf: async ({ name, args }) => {
+      const tool = api.find(name);
       // A call of a tool that does not exist fails without approval.
-      if (call === undefined) return undefined;
-      const { definition, toolName } = call.tool;
+      if (tool === undefined) return undefined;
+      const { definition, toolName } = tool;
       const needed = await hosted?.approvalOf(toolName);
       const toolDigest = router.digestOf(definition, router.tenancy.optionOf(tenantId)) ?? "";
       const isNeeded =
         needed !== undefined ||
-        (await gate?.isNeeded({ definition, toolDigest, args: call.args }, { tenantId, callId, signal })) === true;
+        (await gate?.isNeeded({ definition, toolDigest, args }, { tenantId, callId, signal })) === true;
       if (!isNeeded) return undefined;
-      return { toolName, toolDigest, ...showCall("The code", toolName, call.args), ...needed };
+      return { toolName, toolDigest, ...showCall("The code", toolName, args), ...needed };
     },
-    noteApproved: (text, toolDigest) => {
-      const call = read(text);
-      if (call !== undefined) approved?.add(call.tool.toolName, call.args, toolDigest);
+    noteApproved: ({ name, args }, toolDigest) => {
+      const tool = api.find(name);
+      if (tool !== undefined) approved?.add(tool.toolName, args, toolDigest);
     },
   };
 }
@@ -97,7 +92,7 @@ export const createCodeToolsCapability = ({
       const tool = findTool(api, name);
       const { definition, toolName } = tool;
       const args = (given ?? {}) as JsonValue;
-      const approvedDigest = approved?.take(toolName, toArguments(args));
+      const approvedDigest = approved?.take(toolName, args);
       if (gate === undefined && approvedDigest === undefined)
         return await callNested(router, { name: toolName, shownName: name, args }, context);
       const pin = pinOf(router, tool, context.tenantId);

@@ -1,9 +1,11 @@
 // Approval of the calls of tools that a durable run makes: the run waits until a person has decided, and then makes the call that the person saw.
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import type { JsonValue } from "../../sandbox/contract/errors.ts";
+import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { type ToolValue, toJson } from "../contract/tool-value.ts";
 import { restoreBytes } from "../json/binary-placeholders.ts";
+import type { JsonTextLimits } from "../json/json-errors.ts";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
 import { toVisibleText } from "../util/visible-text.ts";
 
 /** A call of a tool that a person must approve before it is made. */
@@ -19,14 +21,21 @@ export interface CallToApprove {
   readonly expiresInMs?: number | undefined;
 }
 
-/** Rules for the calls of tools that a run makes. `text` is the input of the capability `tools`. */
+/** A call that a run makes through the capability `tools`. */
+export interface RequestedCall {
+  /** Name of the tool, as the guest wrote it. */
+  readonly name: string;
+  readonly args: JsonValue;
+}
+
+/** Rules for the calls of tools that a run makes. */
 export interface ToolCallRules {
   /** Returns what to approve; undefined if the call needs no approval. */
-  readonly approvalOf: (text: string) => Promise<CallToApprove | undefined>;
+  readonly approvalOf: (call: RequestedCall) => Promise<CallToApprove | undefined>;
   /** Whether the call may be made again. */
-  readonly isRepeatable: (text: string) => boolean;
+  readonly isRepeatable: (call: RequestedCall) => boolean;
   /** Called before a call that a person has approved is made. @param toolDigest of the tool that was approved */
-  readonly noteApproved: (text: string, toolDigest: string) => void;
+  readonly noteApproved: (call: RequestedCall, toolDigest: string) => void;
 }
 
 /** The calls of one attempt that a person has approved and that are about to be made, by tool and arguments. */
@@ -39,8 +48,10 @@ export class ApprovedCalls {
   }
 
   /** Returns the digest of the tool that was approved for one such call, once; undefined if there is no approval. */
-  take(toolName: string, args: JsonValue): string | undefined {
-    const key = JSON.stringify([toolName, args]);
+  take(toolName: string, given: unknown): string | undefined {
+    // Most calls need no approval, and their arguments can be large.
+    if (this.#digests.size === 0) return undefined;
+    const key = JSON.stringify([toolName, toArguments(given)]);
     const [toolDigest, ...rest] = this.#digests.get(key) ?? [];
     if (rest.length === 0) this.#digests.delete(key);
     else this.#digests.set(key, rest);
@@ -79,10 +90,19 @@ const InputSchema = z.object({
   bytes: z.object({ mark: z.string(), parts: z.array(z.string()) }).optional(),
 });
 
-/** Reads the input of the capability `tools`, which is not validated yet. Returns undefined if it is invalid. */
-export function readToolCall(text: string): { readonly name: string; readonly args: JsonValue } | undefined {
-  const { name, input, bytes } = InputSchema.safeParse(JSON.parse(text)).data ?? {};
-  if (name === undefined) return undefined;
+const TEXT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
+const SUBJECT = "The input of capability tools";
+
+/**
+ * Reads the input of the capability `tools`, which is the guest's text, in time slices.
+ * @throws {ToolError} PARAM_INVALID. Such a call must not be made: no rule has seen it.
+ */
+export async function readToolCall(text: string, limits: JsonTextLimits, signal: AbortSignal): Promise<RequestedCall> {
+  const parsed = isSmallJson(text)
+    ? parseSmallJson(text, limits, TEXT_CODES, SUBJECT)
+    : await parseLargeText(text, limits, TEXT_CODES, SUBJECT, signal);
+  const { name, input, bytes } = InputSchema.safeParse(parsed).data ?? {};
+  if (name === undefined) throw new ToolError("PARAM_INVALID", `${SUBJECT}: expected the name of a tool and its input`);
   const args = bytes === undefined ? input : restoreBytes(input as JsonValue, bytes);
   return { name, args: toArguments(args) };
 }

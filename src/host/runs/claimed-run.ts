@@ -21,7 +21,7 @@ import {
 import { messageWithWaits, retryAfter, stateOf, toFailedResult, withRollback } from "./run-outcome.ts";
 import type { RunClaim, RunRecord, RunRelease } from "./run-store.ts";
 import type { RunStores } from "./run-stores.ts";
-import type { RunWait } from "./run-wait.ts";
+import { parseRequest, type RunWait } from "./run-wait.ts";
 import { rulesOfToolRun } from "./tool-run-rules.ts";
 
 /** The runs of a store that a host continues. Others would fail with it. */
@@ -301,9 +301,10 @@ export class ClaimedRun {
 }
 
 /** Whether a capability call that was under way when its process ended may be made again. Calls of tools have rules of their own. */
-function isRepeatable(name: string, input: JsonValue): boolean {
-  const { op } = (input ?? {}) as { readonly op?: unknown };
-  return name === "log" || READS[name]?.has(String(op)) === true;
+function isRepeatable(name: string, text: string): boolean {
+  if (name === "log" || READS[name] === undefined) return name === "log";
+  const { op } = (parseRequest(text) ?? {}) as { readonly op?: unknown };
+  return READS[name].has(String(op));
 }
 
 /** Returns the earliest time at which a wait ends by itself. */
@@ -317,10 +318,6 @@ function mayElicit(text: string, prepared: RunContext | undefined, starter: RunS
   if (!canElicit(prepared?.client)) return false;
   if (starter === undefined) return true;
   if (starter.answers === "all") return starter.isOpen();
-  try {
-    const { key } = JSON.parse(text) as { readonly key?: unknown };
-    return typeof key === "string" && starter.isOpen();
-  } catch {
-    return false;
-  }
+  const { key } = (parseRequest(text) ?? {}) as { readonly key?: unknown };
+  return typeof key === "string" && starter.isOpen();
 }

@@ -1,16 +1,17 @@
 // One attempt to run a durable run up to its next wait or its end: passes from the runs to the executor as `context.run`. It answers what the
 // journal has, and stores each capability call before it is made, and each answer before the tool receives it.
-import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
+import { ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import { type Limits, lowestLimits } from "../../sandbox/contract/limits.ts";
 import type { ToolMessage } from "../../sandbox/protocol/host-messages.ts";
 import { TurnsSchema } from "../../sandbox/protocol/turn-schemas.ts";
 import { MAX_TURNS_LENGTH, type Turn, type TurnDivergence } from "../../sandbox/protocol/turns.ts";
 import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
+import type { JsonTextLimits } from "../json/json-errors.ts";
 import { Redactor } from "../observability/redaction/call-redactor.ts";
 import { inputHashOf } from "../recording/input-hash.ts";
 import { diverged } from "../recording/recorded-answers.ts";
 import { SHOWN_INPUT_LENGTH } from "../recording/recording.ts";
-import { ApprovedCalls, type ToolCallRules } from "./call-approval.ts";
+import { ApprovedCalls, type RequestedCall, readToolCall, type ToolCallRules } from "./call-approval.ts";
 import type { JournalEntry, RunJournal, RunSecret } from "./run-journal.ts";
 import {
   checkCode,
@@ -35,7 +36,7 @@ export interface RunAttemptOptions {
   /** Stores entries. It is called again only when it has ended. @throws {ToolError} if the claim was lost, or the journal is too long */
   readonly append: (entries: readonly JournalEntry[]) => Promise<void>;
   /** Whether a capability call that was under way when its process ended may be made again. */
-  readonly isRepeatable: (name: string, input: JsonValue) => boolean;
+  readonly isRepeatable: (name: string, text: string) => boolean;
   /** Whether a client is connected that answers this request of `ctx.elicit`. Otherwise the run waits for the answer. */
   readonly canElicit?: ((text: string) => boolean) | undefined;
   /** Whether to repeat a journal that another engine has written. */
@@ -93,6 +94,9 @@ export class RunAttempt {
   /** Limit of one function in ms, and the time at which an attempt starts no further one. Set when the limits of the call are known. */
   #rollbackMs = 1;
   #began = performance.now();
+  /** Limits of the input of a capability. Set when the limits of the call are known, before the guest runs. */
+  #inputLimits: JsonTextLimits = { bytes: 0, depth: 0, values: 0 };
+  readonly #ended = new AbortController();
 
   constructor(options: RunAttemptOptions) {
     this.#options = options;
@@ -171,13 +175,15 @@ export class RunAttempt {
     // Half for the function that runs, and half for the attempt to repeat the journal before it.
     this.#rollbackMs = Math.max(1, Math.floor(limits.timeoutMs / 2));
     this.#began = performance.now();
+    const lowest = lowestLimits(limits, pinned.limits);
+    this.#inputLimits = { bytes: lowest.inputBytes, depth: lowest.jsonDepth, values: lowest.jsonValues };
     return {
       sha256: current.sha256,
       isolateLifetime: "call",
       prewarm: false,
       coarseTime: false,
       ...pinned,
-      limits: lowestLimits(limits, pinned.limits),
+      limits: lowest,
       // A feature that was withdrawn from the tool since then stays withdrawn.
       features: pinned.features.filter((name) => features.includes(name)),
     };
@@ -252,13 +258,27 @@ export class RunAttempt {
     if (known.wait !== undefined && !journal.approved.has(id)) return await this.#waitForCall(known.wait, text);
     // The client whose answer is missing is gone, and a question has no effects: the run waits for the answer.
     if (name === "elicit" && !this.#isRollingBack) return await this.#beginWait(known, text);
-    const mayRepeat = name === "tools" ? this.#callRules?.isRepeatable(text) : undefined;
-    if (mayRepeat ?? isRepeatable(name, JSON.parse(text) as JsonValue)) {
-      if (known.wait?.toolDigest !== undefined) this.#callRules?.noteApproved(text, known.wait.toolDigest);
+    const call = await this.#readCall(name, text);
+    if (call instanceof ToolError) return await this.#answer(id, failure(call.code, call.message));
+    const mayRepeat = call === undefined ? isRepeatable(name, text) : this.#callRules?.isRepeatable(call) === true;
+    if (mayRepeat) {
+      if (call !== undefined && known.wait?.toolDigest !== undefined)
+        this.#callRules?.noteApproved(call, known.wait.toolDigest);
       return { kind: "execute" };
     }
     const message = `The process ended while "${name}" was under way. Its effects are possible`;
     return await this.#answer(id, failure("EFFECTS_POSSIBLE", message));
+  }
+
+  /** Returns the call of a tool that a request makes, or why it cannot be read. Undefined for other requests, and without rules. */
+  async #readCall(name: string, text: string): Promise<RequestedCall | ToolError | undefined> {
+    if (name !== "tools" || this.#callRules === undefined) return undefined;
+    try {
+      return await readToolCall(text, this.#inputLimits, this.#ended.signal);
+    } catch (thrown) {
+      this.#checkOpen();
+      return toToolError(thrown);
+    }
   }
 
   /** A run reports other steps than registrations only while it is rolled back. */
@@ -282,7 +302,12 @@ export class RunAttempt {
       return await this.#answer(id, failure("CAPABILITY_DENIED", "A function of ctx.onRollback cannot wait"));
     }
     const isElicited = name === "elicit" && this.#options.canElicit?.(text) !== true && !this.#isRollingBack;
-    const toApprove = name === "tools" ? await this.#callRules?.approvalOf(text) : undefined;
+    const call = await this.#readCall(name, text);
+    if (call instanceof ToolError) {
+      await this.#append([request]);
+      return await this.#answer(id, failure(call.code, call.message));
+    }
+    const toApprove = call && (await this.#callRules?.approvalOf(call));
     if (toApprove !== undefined && this.#isRollingBack) {
       await this.#append([request]);
       const message = "A function of ctx.onRollback cannot wait for an approval, so the call was not run";
@@ -353,13 +378,15 @@ export class RunAttempt {
       const why = decision.reason === undefined ? "" : `: ${decision.reason}`;
       return await this.#answer(wait.id, failure("APPROVAL_REQUIRED", `The call was denied and not run${why}`));
     }
-    const now = await this.#callRules?.approvalOf(text);
+    const call = await this.#readCall("tools", text);
+    if (call instanceof ToolError) return await this.#answer(wait.id, failure(call.code, call.message));
+    const now = call && (await this.#callRules?.approvalOf(call));
     if (now !== undefined && now.toolDigest !== wait.toolDigest) {
       const message = "The tool has changed since the call was approved, so it was not run";
       return await this.#answer(wait.id, failure("TOOL_UNAVAILABLE", message));
     }
     await this.#append([{ type: "approved", id: wait.id }]);
-    if (wait.toolDigest !== undefined) this.#callRules?.noteApproved(text, wait.toolDigest);
+    if (call !== undefined && wait.toolDigest !== undefined) this.#callRules?.noteApproved(call, wait.toolDigest);
     return { kind: "execute" };
   }
 
@@ -416,6 +443,7 @@ export class RunAttempt {
     // Nothing of a run that waits is under way. Its last turns belong to the journal, so that the next attempt does not log them again.
     if (this.isSuspended) await this.#appended;
     this.#stopped ??= new ToolError("CANCELLED", "The call of the run has ended");
+    this.#ended.abort(this.#stopped);
     await this.#appended;
   }
 

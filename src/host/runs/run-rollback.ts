@@ -1,6 +1,7 @@
 // Compensation of a durable run: the steps that the guest reports when it registers and runs the functions of ctx.onRollback, and the report in
 // the run's result.
 import * as z from "zod";
+import { parseRequest } from "./run-wait.ts";
 
 const index = z.int().min(0).max(1_000);
 
@@ -20,11 +21,7 @@ const InputSchema = z.strictObject({ rollback: RollbackStepSchema });
 /** Returns the step in the input of a request; undefined if it has none. */
 export function parseRollbackStep(text: string): RollbackStep | undefined {
   if (!text.startsWith('{"rollback":')) return undefined;
-  try {
-    return InputSchema.safeParse(JSON.parse(text)).data?.rollback;
-  } catch {
-    return undefined;
-  }
+  return InputSchema.safeParse(parseRequest(text)).data?.rollback;
 }
 
 /** A function that a run registered with `ctx.onRollback`, and what became of it. `details.rollback` of a failed run has them all. */

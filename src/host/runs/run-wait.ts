@@ -41,7 +41,7 @@ const WAIT_INPUTS = {
 
 /** @throws {ToolError} PARAM_INVALID for an input of another form */
 export function parseWait(id: number, text: string, now: number): RunWait {
-  const input = parseJson(text);
+  const input = parseInput(text, "waitFor");
   const kind = (Object.keys(WAIT_INPUTS) as (keyof typeof WAIT_INPUTS)[]).find(
     (name) => isPlainObject(input) && Object.hasOwn(input, name),
   );
@@ -66,7 +66,7 @@ export function parseWait(id: number, text: string, now: number): RunWait {
 
 /** @throws {ToolError} PARAM_INVALID for an invalid form */
 export function parseElicitation(id: number, text: string): RunWait {
-  const parsed = KeyedElicitRequestSchema.safeParse(parseJson(text));
+  const parsed = KeyedElicitRequestSchema.safeParse(parseInput(text, "elicit"));
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
     throw new ToolError("PARAM_INVALID", `The input of capability elicit: ${issue?.message ?? "invalid"}`);
@@ -96,10 +96,22 @@ export function checkElicited({ requestedSchema }: RunWait, { action, content }:
 const compileForm = (schema: JsonSchema): CompiledSchema =>
   compileSchema(schema, { code: "PARAM_INVALID", subject: "requestedSchema" });
 
-function parseJson(text: string): unknown {
+/** Longest request that is parsed, in UTF-16 code units: parsing blocks the event loop, and the guest chooses the text. */
+const MAX_REQUEST_LENGTH = 128 * 1024;
+
+/** Parses what a tool passes to a capability. Returns undefined for text that is too long, or invalid. */
+export function parseRequest(text: string): unknown {
+  if (text.length > MAX_REQUEST_LENGTH) return undefined;
   try {
     return JSON.parse(text);
   } catch {
     return undefined;
   }
+}
+
+/** @throws {ToolError} PARAM_INVALID for text that is too long */
+function parseInput(text: string, capability: string): unknown {
+  if (text.length <= MAX_REQUEST_LENGTH) return parseRequest(text);
+  const message = `The input of capability ${capability} has more than ${MAX_REQUEST_LENGTH} characters`;
+  throw new ToolError("PARAM_INVALID", message);
 }

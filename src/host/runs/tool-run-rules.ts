@@ -3,7 +3,7 @@ import { readRequestedList } from "../../sandbox/contract/capability-requests.ts
 import { digestOfTool } from "../pipeline/tool-digest.ts";
 import { matchesName } from "../routing/name-wildcard.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
-import { type ApprovedCalls, readToolCall, showCall, type ToolCallRules } from "./call-approval.ts";
+import { type ApprovedCalls, showCall, type ToolCallRules } from "./call-approval.ts";
 
 export interface ToolRun {
   readonly registry: Pick<ToolRouter["registry"], "get">;
@@ -25,15 +25,12 @@ export function rulesOfToolRun({ registry, tenantId, approved, ...run }: ToolRun
   const isRequested = (name: string): boolean =>
     patterns === undefined || patterns.some((pattern) => typeof pattern === "string" && matchesName(pattern, name));
   return {
-    isRepeatable: (text) => {
-      const { name = "" } = readToolCall(text) ?? {};
+    isRepeatable: ({ name }) => {
       const { annotations } = registry.get(name, tenantId)?.definition ?? {};
       return annotations?.idempotentHint === true || annotations?.readOnlyHint === true;
     },
-    approvalOf: async (text) => {
-      const { name: toolName, args } = readToolCall(text) ?? {};
-      if (run.approvalOf === undefined || toolName === undefined || args === undefined || !isRequested(toolName))
-        return undefined;
+    approvalOf: async ({ name: toolName, args }) => {
+      if (run.approvalOf === undefined || !isRequested(toolName)) return undefined;
       const needed = await run.approvalOf(toolName);
       const tool = registry.get(toolName, tenantId);
       // A call of a tool that does not exist fails without approval.
@@ -42,9 +39,6 @@ export function rulesOfToolRun({ registry, tenantId, approved, ...run }: ToolRun
       const shown = showCall(`The tool "${run.toolName}"`, toolName, args);
       return { toolName, toolDigest: digestOfTool(tool), ...shown, expiresInMs };
     },
-    noteApproved: (text, toolDigest) => {
-      const call = readToolCall(text);
-      if (call !== undefined) approved.add(call.name, call.args, toolDigest);
-    },
+    noteApproved: ({ name, args }, toolDigest) => approved.add(name, args, toolDigest),
   };
 }
