@@ -4,6 +4,7 @@ import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
 import { MAX_SEED_LENGTH } from "../../sandbox/protocol/message-fields.ts";
 import { TurnSchema } from "../../sandbox/protocol/turn-schemas.ts";
 import type { Turn } from "../../sandbox/protocol/turns.ts";
+import { toCanonicalJson } from "../json/canonical-json.ts";
 import { isSecretLength, MAX_SECRET_BYTES, MIN_SECRET_BYTES } from "../observability/redaction/call-redactor.ts";
 import { ProfileSchema } from "../recording/recording.ts";
 import { EngineSchema, PinnedCodeSchema } from "./run-pin.ts";
@@ -128,10 +129,10 @@ export class RunJournal {
       else if (entry.type === "event") this.#events.push({ ...entry, isUsed: false });
       else if (entry.type === "decision") {
         // An answer that precedes its question in the journal is ignored: no person can have seen the question.
-        if (requests.get(entry.wait)?.wait?.kind === "approval") this.#decisions.set(entry.wait, entry);
+        if (requests.get(entry.wait)?.wait?.kind === "approval") setFirst(this.#decisions, entry);
       } else if (entry.type === "approved") approved.add(entry.id);
       else if (entry.type === "elicited") {
-        if (requests.get(entry.wait)?.wait?.kind === "elicitation") this.#elicited.set(entry.wait, entry);
+        if (requests.get(entry.wait)?.wait?.kind === "elicitation") setFirst(this.#elicited, entry);
       } else if (entry.type === "rollback") rollback ??= entry;
       else {
         answers.set(entry.id, entry.envelope);
@@ -153,6 +154,20 @@ export class RunJournal {
   /** Returns a person's decision about a wait. */
   decisionOf(id: number): Pick<Entry<"decision">, "approved" | "reason"> | undefined {
     return this.#decisions.get(id);
+  }
+
+  /**
+   * Whether a person has given another answer to the wait of this one before. The first answer of a wait counts.
+   * @param text entry of a decision or of an answer to an elicitation
+   */
+  hasOtherAnswer(text: string): boolean {
+    const entry = parseEntry(text);
+    if (entry.type === "decision") {
+      const first = this.#decisions.get(entry.wait);
+      return first !== undefined && first.approved !== entry.approved;
+    }
+    const first = entry.type === "elicited" ? this.#elicited.get(entry.wait) : undefined;
+    return first !== undefined && toCanonicalJson(first) !== toCanonicalJson(entry);
   }
 
   /** Returns the functions that the run has registered with ctx.onRollback, in the order in which they run. */
@@ -193,6 +208,11 @@ export class RunJournal {
     const message = kind === "event" ? `No event ${JSON.stringify(name)} came in time` : "No one decided in time";
     return { envelope: JSON.stringify({ ok: false, code: "TOOL_TIMEOUT", message }) };
   }
+}
+
+/** Keeps the first answer of a wait. */
+function setFirst<Answer extends { readonly wait: number }>(answers: Map<number, Answer>, answer: Answer): void {
+  if (!answers.has(answer.wait)) answers.set(answer.wait, answer);
 }
 
 /**

@@ -28,7 +28,6 @@ import {
 } from "./run-options.ts";
 import { type RunSignal, SignalSchema, toEntryText } from "./run-signal.ts";
 import type { NewRun, RunFilter, RunKey, RunRecord } from "./run-store.ts";
-import type { RunWait } from "./run-wait.ts";
 
 /**
  * Durable runs of the tools of one Glovebox. Create it with {@link createRuns}, and close it before the Glovebox.
@@ -175,8 +174,8 @@ export class Runs implements AsyncDisposable {
   /**
    * Gives a run what it waits for, and continues it. An event that no wait needs yet is kept for the first one of its name.
    * @returns the run when it waits again or has ended; as it is if another process has claimed it
-   * @throws {ToolError} PARAM_INVALID for invalid arguments, for an answer to a wait that the run does not have (yet), and for a value nested more
-   *   than 1,000 levels deep; QUOTA_EXCEEDED for a value that
+   * @throws {ToolError} PARAM_INVALID for invalid arguments, for an answer to a wait that the run does not have (yet) or that has another
+   *   answer, and for a value nested more than 1,000 levels deep; QUOTA_EXCEEDED for a value that
    *   exceeds `maxJournalLength` with the rest of the journal; TOOL_UNAVAILABLE for a run that has ended or does not exist
    */
   signal(id: string, signal: RunSignal, options: RunOwner = {}): Promise<RunRecord> {
@@ -206,8 +205,7 @@ export class Runs implements AsyncDisposable {
     // The host's limits: a look-up of the tenant's could fail, and `maxJournalLength` limits what is stored.
     const { inputBounds } = this.#host.router.tenants.default;
     const parsed = copySignal(parseOptions(SignalSchema, signal, "signal"), inputBounds);
-    const wait = "event" in parsed ? undefined : await this.#waitOf(key, parsed);
-    const text = toEntryText(parsed, wait);
+    const text = "event" in parsed ? toEntryText(parsed, undefined) : await this.#toAnswerText(key, parsed);
     const { journalLength, kind } = await this.#active.find(key);
     if (kind !== this.#scope.kind) {
       const message = `The run is of kind ${JSON.stringify(kind)}, and this host continues only runs of kind "${this.#scope.kind}"`;
@@ -221,16 +219,23 @@ export class Runs implements AsyncDisposable {
   }
 
   /**
-   * Returns the wait that an answer is for. A wait that the run does not have yet cannot be answered.
-   * @throws {ToolError} TOOL_UNAVAILABLE if there is no such run; PARAM_INVALID if it has no such wait
+   * Returns the entry of the journal for an answer to a wait. A wait that the run does not have yet cannot be answered.
+   * @throws {ToolError} TOOL_UNAVAILABLE if there is no such run; PARAM_INVALID if it has no such wait, or has another answer to it
    */
-  async #waitOf(key: RunKey, answer: Exclude<RunSignal, { event: string }>): Promise<RunWait> {
+  async #toAnswerText(key: RunKey, answer: Exclude<RunSignal, { event: string }>): Promise<string> {
     const [kind, id] =
       "approval" in answer ? (["approval", answer.approval] as const) : (["elicitation", answer.elicitation] as const);
     await this.#active.find(key);
-    const wait = new RunJournal(await this.#options.store.journal(key)).requests.get(id)?.wait;
-    if (wait?.kind === kind) return wait;
-    throw new ToolError("PARAM_INVALID", `signal.${kind}: The run has no ${kind} with the id ${id}`);
+    const journal = new RunJournal(await this.#options.store.journal(key));
+    const wait = journal.requests.get(id)?.wait;
+    if (wait?.kind !== kind)
+      throw new ToolError("PARAM_INVALID", `signal.${kind}: The run has no ${kind} with the id ${id}`);
+    const text = toEntryText(answer, wait);
+    if (!journal.hasOtherAnswer(text)) return text;
+    throw new ToolError(
+      "PARAM_INVALID",
+      `signal.${kind}: The ${kind} ${id} of the run was answered before, differently`,
+    );
   }
 
   /**

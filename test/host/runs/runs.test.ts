@@ -57,6 +57,35 @@ const outputOf = (run: RunRecord): unknown => {
 };
 
 describe("a durable run", () => {
+  test("keeps the first answer to a wait, however soon another one comes", async () => {
+    const toolName = await addTool(`export default async (_, ctx) => {
+      const asked = ctx.elicit({ message: "n?", requestedSchema: { type: "object", properties: { n: { type: "number" } } } });
+      return await Promise.all([ctx.waitFor({ approval: "ok?" }), asked]);
+    };`);
+    const store = new MemoryRunStore();
+    await using runs = open(store);
+    const { id, waits } = await runs.start({ toolName });
+    const [approval, elicitation] = ["approval", "elicitation"].map(
+      (kind) => waits.find((one) => one.kind === kind)?.id,
+    );
+    const denial = { approval: approval as number, approved: false };
+    const answer = (n: number) => ({ elicitation: elicitation as number, action: "accept" as const, content: { n } });
+    await runs.deliver(id, denial);
+    await runs.deliver(id, denial);
+    await runs.deliver(id, answer(1));
+    const again = { code: "PARAM_INVALID", message: expect.stringContaining("answered before") };
+    await expect(runs.deliver(id, { ...denial, approved: true })).rejects.toMatchObject(again);
+    await expect(runs.deliver(id, answer(2))).rejects.toMatchObject(again);
+    // As if two callers had answered at the same moment.
+    await store.appendEvent(
+      { tenantId: "default", id },
+      JSON.stringify({ type: "decision", wait: approval, approved: true }),
+    );
+    const ended = await runs.resume(id);
+    const content = { action: "accept", content: { n: 1 } };
+    expect(outputOf(ended as RunRecord)).toEqual([{ approved: false, reason: null }, content]);
+  });
+
   test("waits for an event, an approval and a time without a process, and has the same clock and random numbers later", async () => {
     const toolName = await addTool(`
       const top = Math.random();
