@@ -318,7 +318,7 @@ export class SandboxRun implements CallListener, ChainedRun {
   /** Answers a request of a replay. A request that differs from the recording ends the call. */
   #answerFrom(replay: PreparedReplay, name: string, text: string, { requestId, send }: CapabilityRequest): void {
     try {
-      const { envelope, latencyMs } = replay.answers.answer(requestId, name, text);
+      const { envelope, latencyMs } = replay.answer(requestId, name, text);
       if (envelope !== undefined) send(envelope, latencyMs);
     } catch (thrown) {
       this.#stop(thrown);

@@ -53,6 +53,7 @@ export class RecordedAnswers {
   readonly #settledAt = new Map<number, number>();
   /** Time after the last recorded turn. An answer that no turn has would have come then, or later. */
   readonly #endedAt: number;
+  readonly #lastId: number;
   /** Whether the recorded call was stopped. Then the answers that no turn has say only that. */
   readonly #isStopped: boolean;
   readonly #match: ReplayMatch;
@@ -67,6 +68,7 @@ export class RecordedAnswers {
     this.#match = match;
     this.#redact = redact;
     this.#requests = new Map(recording.requests.map((request) => [request.id, request]));
+    this.#lastId = recording.requests.reduce((last, { id }) => Math.max(last, id), 0);
     this.#isStopped = "error" in recording.outcome && STOPPED.has(recording.outcome.error.code);
     this.#endedAt = (recording.turns.at(-1)?.[1] ?? recording.start.now) + 1;
     for (const [kind, at, ...ids] of recording.turns) {
@@ -79,6 +81,11 @@ export class RecordedAnswers {
       if (list === undefined) this.#unused.set(key, [request]);
       else list.push(request);
     }
+  }
+
+  /** Whether a request comes after all recorded ones of a call that was stopped. */
+  isAfterStop(position: number): boolean {
+    return this.#isStopped && position > this.#lastId;
   }
 
   /** Number of recorded requests that were answered. */

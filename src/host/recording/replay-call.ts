@@ -144,7 +144,8 @@ async function run(
   isStreamed?: boolean,
 ): Promise<Run> {
   const redact = recording.redacted && (options.redact ?? redactRecording);
-  const replay = new PreparedReplay(recording, match, redact, isStreamed);
+  const isSameInput = !Object.hasOwn(options, "arguments");
+  const replay = new PreparedReplay(recording, match, { redact, isStreamed, isSameInput });
   const { tenantId, timeoutMs, signal, onLog, toolVersion = recording.toolVersion } = options;
   const call = {
     id: recording.callId,

@@ -5,7 +5,7 @@ import type { ToolMessage } from "../../sandbox/protocol/host-messages.ts";
 import type { TurnDivergence } from "../../sandbox/protocol/turns.ts";
 import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import type { RecordOptions } from "./record-options.ts";
-import { RecordedAnswers, type ReplayMatch, STOPPED } from "./recorded-answers.ts";
+import { type RecordedAnswer, RecordedAnswers, type ReplayMatch, STOPPED } from "./recorded-answers.ts";
 import type { CallRecording, RecordedChunks, RecordedOutcome } from "./recording.ts";
 
 /** Settings of the calls of a tool, as a worker process receives them. */
@@ -14,6 +14,14 @@ type ToolProfile = Omit<ToolMessage, "type" | "toolId">;
 /** Whether the caller of a recorded call is known to have read a stream. Of earlier versions, only recordings with credit say so. */
 const wasStreamed = ({ chunks, turns }: CallRecording): boolean =>
   chunks === undefined ? turns.some(([kind]) => kind === "credit") : chunks !== null;
+
+export interface PreparedReplayOptions {
+  readonly redact: RecordOptions["redact"];
+  /** Default: whether the recorded call was */
+  readonly isStreamed?: boolean | undefined;
+  /** Whether the arguments are the recorded ones. */
+  readonly isSameInput: boolean;
+}
 
 /**
  * A replay that `Glovebox.replay` has prepared. One object serves one call.
@@ -35,15 +43,13 @@ export class PreparedReplay {
   /** Whether the chunks were the output, since the tool returned nothing. */
   isOutputStreamed = false;
 
-  /**
-   * @param isStreamed default: whether the recorded call was
-   * @throws {ToolError} PARAM_INVALID for an incomplete recording
-   */
+  readonly #isSameInput: boolean;
+
+  /** @throws {ToolError} PARAM_INVALID for an incomplete recording */
   constructor(
     recording: CallRecording,
     match: ReplayMatch,
-    redact?: RecordOptions["redact"],
-    isStreamed = wasStreamed(recording),
+    { redact, isStreamed = wasStreamed(recording), isSameInput }: PreparedReplayOptions,
   ) {
     if (recording.incomplete !== undefined) {
       const message = `The recording of call "${recording.callId}" is incomplete (${recording.incomplete}), so it cannot be replayed`;
@@ -54,6 +60,19 @@ export class PreparedReplay {
     this.redact = redact;
     this.answers = new RecordedAnswers(recording, match, redact);
     this.isStreamed = isStreamed;
+    this.#isSameInput = isSameInput;
+  }
+
+  /**
+   * Returns the recorded answer of a request. When a call was stopped, requests that were on their way were not recorded: if the same code with the
+   * same input makes them, they stay open.
+   * @throws {ToolError} REPLAY_DIVERGED for a request that was not recorded
+   */
+  answer(id: number, name: string, text: string): RecordedAnswer {
+    const isRepetition = this.match === "position" && this.isSameBundle && this.#isSameInput;
+    return isRepetition && this.answers.isAfterStop(id)
+      ? { envelope: undefined, latencyMs: 0 }
+      : this.answers.answer(id, name, text);
   }
 
   /** Initial state of the call's isolate. */

@@ -268,6 +268,26 @@ describe("a request that the recorded call ended without an answer to", () => {
     expect(await replay(recording, { match: "arguments" })).toMatchObject({ verdict: "identical" });
   });
 
+  test("stays open in a replay if the call was stopped before the host had read it", async () => {
+    const twice = `
+      export const capabilities = { look: true };
+      export default async (input, ctx) => await Promise.all([ctx.look({ name: "never" }), ctx.look({ name: "never" })]);`;
+    const toolName = await addTool(twice);
+    let recording: CallRecording | undefined;
+    const stop = new AbortController();
+    onNever = () => stop.abort();
+    const context = { record: { onRecording: (made: CallRecording) => (recording = made) }, signal: stop.signal };
+    await glovebox.execute({ id: "c", toolName }, context);
+    onNever = () => {};
+    // As if the second request had still been on its way.
+    const { requests = [], ...rest } = recording ?? {};
+    const stopped = { ...rest, requests: requests.slice(0, 1) };
+    expect(await replay(stopped)).toMatchObject({ verdict: "identical", match: "position" });
+    // Another version asks for something that was not recorded.
+    await change(toolName, twice.replace("[ctx", "/* Changed. */ [ctx"));
+    expect(await replay(stopped)).toMatchObject({ verdict: "diverged" });
+  });
+
   test("comes after the recorded turns if it was on its way", async () => {
     const { toolName, recording } = await record({}, race(""));
     const answer = JSON.stringify({ ok: true, value: "too late" });
