@@ -1,6 +1,7 @@
 // Checks before a call runs, and conversions between its result and its row.
 import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError, type ToolResult, toJson, unavailable } from "../../host/index.ts";
+import { writeJson } from "../../host/json/write-json.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
 import { isKeyRevoked } from "../records/api-keys.ts";
@@ -109,16 +110,31 @@ export function checkSame(known: CallRow, row: CallRow): CallRow {
   return known;
 }
 
-/** Returns what the caller sees of a call: what the tool returned, although the stored copy is redacted. */
+/** Outputs with more bytes are serialized over several turns of the event loop. */
+const LARGE_OUTPUT_BYTES = 256 * 1024;
+const NEVER = new AbortController().signal;
+
+/** Returns the output of a call as JSON text, with bytes as base64; null for a failed call. */
+export async function writeOutput(result: ToolResult): Promise<string | null> {
+  if (!result.success) return null;
+  const output = toJson(result.output);
+  return result.usage.outputBytes > LARGE_OUTPUT_BYTES ? await writeJson(output, NEVER) : JSON.stringify(output);
+}
+
+/**
+ * Returns what the caller sees of a call: what the tool returned, although the stored copy is redacted.
+ * @param output as JSON text; null for a failed call
+ */
 export function toShown(
   result: ToolResult,
   request: CallRequest,
+  output: string | null,
 ): Pick<WholeCall, "input" | "output" | "error" | "logs" | "parts"> {
   const parts = toJsonParts(result);
   return {
     parts: parts === undefined ? null : JSON.stringify(parts),
     input: JSON.stringify(request.input ?? {}),
-    output: result.success ? JSON.stringify(toJson(result.output)) : null,
+    output,
     error: result.success ? null : JSON.stringify(result.error),
     logs: JSON.stringify(result.logs),
   };

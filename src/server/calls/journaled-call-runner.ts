@@ -30,7 +30,7 @@ import type { TenantTools } from "../tools/tenant-tools.ts";
 import { CallJournal } from "./call-journal.ts";
 import { CallRecordings } from "./call-recordings.ts";
 import type { CallCaller, CallRequest } from "./call-request.ts";
-import { toFailedResult, toShown } from "./call-results.ts";
+import { toFailedResult, toShown, writeOutput } from "./call-results.ts";
 import type { ClusterSlot, ClusterSlots } from "./cluster-slots.ts";
 import { LiveCalls } from "./live-calls.ts";
 import { type NeededHandler, NestedCalls } from "./nested-calls.ts";
@@ -257,6 +257,6 @@ export class JournaledCallRunner {
       await finishCall(this.#dependencies.database.db, row, stored, extras);
     }
     // The caller receives what the tool returned; only the stored copy is redacted.
-    return { ...ended, ...toShown(result, request) };
+    return { ...ended, ...toShown(result, request, await writeOutput(result)) };
   }
 }

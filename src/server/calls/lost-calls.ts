@@ -45,7 +45,7 @@ export class LostCalls {
   failed(call: DirectCall, error: ToolError): WholeCall {
     const { row, request } = call;
     const { result, outcome } = this.#end(call, error);
-    return { ...row, ...outcome, ...toShown(result, request) };
+    return { ...row, ...outcome, ...toShown(result, request, null) };
   }
 
   #end(

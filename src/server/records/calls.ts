@@ -50,7 +50,7 @@ export interface CallRecord {
 /** Parses a JSON column that this server alone writes. */
 export const parseColumn = (text: string | null): JsonValue => (text === null ? null : (JSON.parse(text) as JsonValue));
 
-export const toCallRecord = (row: CallRow): CallRecord => ({
+const toRecordFields = (row: CallRow): Omit<CallRecord, "input" | "output"> => ({
   id: row.id,
   tenantId: row.tenant_id,
   tool: row.tool_name,
@@ -61,8 +61,6 @@ export const toCallRecord = (row: CallRow): CallRecord => ({
   effects: row.effects,
   keyId: row.key_id,
   sessionId: row.session_id,
-  input: parseColumn(row.input),
-  output: parseColumn(row.output),
   error: parseColumn(row.error),
   usage: parseColumn(row.usage),
   calls: parseColumn(row.calls),
@@ -78,6 +76,21 @@ export const toCallRecord = (row: CallRow): CallRecord => ({
     (column) => column !== "timeline" && row[column] === null,
   ) as CallRecord["omitted"],
 });
+
+export const toCallRecord = (row: CallRow): CallRecord => ({
+  ...toRecordFields(row),
+  input: parseColumn(row.input),
+  output: parseColumn(row.output),
+});
+
+/**
+ * Returns a call as JSON text. Its input and output are JSON text already: to parse and serialize an output of 8 MiB again takes 0.5 s.
+ * @param more further members
+ */
+export function writeCallRecord(row: CallRow, more: object): string {
+  const text = JSON.stringify({ ...toRecordFields(row), ...more });
+  return `${text.slice(0, -1)},"input":${row.input ?? "null"},"output":${row.output ?? "null"}}`;
+}
 
 interface StoredTimeline {
   readonly spans: readonly object[];

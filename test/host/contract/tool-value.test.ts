@@ -122,6 +122,29 @@ describe("toJson()", () => {
     );
     expect(toJson({ a: bytes(104, 105), b: [1] })).toEqual({ a: "aGk=", b: [1] });
   });
+
+  test("copies only what contains bytes, at any depth", () => {
+    const plain = { list: [1, { a: null }], text: "x" };
+    expect(toJson(plain)).toBe(plain);
+    const mixed = { before: plain, changed: [plain, [bytes(104, 105), plain], plain], after: plain };
+    const json = toJson(mixed) as unknown as typeof mixed;
+    expect(json).toEqual({ before: plain, changed: [plain, ["aGk=", plain], plain], after: plain });
+    expect([json.before, json.changed[0], json.changed[2], json.after].every((part) => part === plain)).toBe(true);
+    expect(mixed.changed[1]).toEqual([bytes(104, 105), plain]);
+    let deep: ToolValue = bytes(104, 105);
+    for (let level = 0; level < 100; level += 1) deep = level % 2 === 0 ? [deep] : { deep };
+    expect(JSON.stringify(toJson(deep))).toContain('"aGk="');
+  });
+
+  test("copies the own properties of an object of a class", () => {
+    class Point {
+      readonly x = 1;
+      toJSON(): string {
+        return "hidden";
+      }
+    }
+    expect(JSON.stringify(toJson(new Point() as never))).toBe('{"x":1}');
+  });
 });
 
 test("sizeOfBytes() returns the size of all attachments", () => {

@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { writeJson } from "../../../src/host/json/write-json.ts";
 import { toStubStream } from "../../../src/host/mcp/client/http/event-stream.ts";
 import { createMessageFetch } from "../../../src/host/mcp/client/http/message-fetch.ts";
 import { MessageStubs } from "../../../src/host/mcp/client/http/message-stubs.ts";
@@ -12,7 +13,6 @@ import { EventReader } from "../../../src/host/mcp/client/reading/event-reader.t
 import { hasAtMost, sizeOf } from "../../../src/host/mcp/client/reading/json-size.ts";
 import { ReadingBudget } from "../../../src/host/mcp/client/reading/reading-budget.ts";
 import { isSameJson } from "../../../src/host/mcp/client/reading/same-json.ts";
-import { writeJson } from "../../../src/host/mcp/client/reading/write-json.ts";
 import { toReturned } from "../../../src/host/mcp/client/upstream-result.ts";
 import { CONTENT_KEY } from "../../../src/sandbox/contract/content.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";

@@ -6,9 +6,9 @@ import { CONTENT_KEY } from "../../../sandbox/contract/content.ts";
 import { type ErrorDetails, type JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
 import { storeJsonText } from "../../json/json-text-of.ts";
 import { parseLargeText, parseSmallJson } from "../../json/parse-json.ts";
+import { writeJson } from "../../json/write-json.ts";
 import { isJsonObject, type JsonObject, sizeOf } from "./reading/json-size.ts";
 import { countKeys, isSameJson } from "./reading/same-json.ts";
-import { writeJson } from "./reading/write-json.ts";
 import { toVisible } from "./text/visible-text.ts";
 
 /** Largest number of content parts in a result. */

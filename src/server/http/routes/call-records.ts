@@ -1,5 +1,6 @@
 // Routes of calls that were made: list and read them, and follow those that run.
 import { z } from "@hono/zod-openapi";
+import type { Context } from "hono";
 import type { JsonValue } from "../../../host/index.ts";
 import { runningRow } from "../../calls/new-call.ts";
 import { pause } from "../../operation/background-work.ts";
@@ -11,8 +12,9 @@ import {
   toCallRecord,
   toTimelineSoFar,
   type WholeCall,
+  writeCallRecord,
 } from "../../records/calls.ts";
-import type { App, ServerDependencies } from "../context.ts";
+import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { respondWithEvents } from "../event-response.ts";
 import { notFound } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
@@ -35,12 +37,18 @@ const CallQuerySchema = pageQueryOf(CALL_ID_PATTERN).extend({
   text: TextSchema.min(1).max(200).optional().openapi({ description: "Text in the input, output, error or logs" }),
 });
 
-/** Returns a call with its logs. */
-export const showWhole = (row: WholeCall): object => ({
-  ...toCallRecord(row),
-  logs: logsOf(row),
-  ...(row.parts === undefined || row.parts === null ? {} : { content: JSON.parse(row.parts) as JsonValue }),
-});
+/** Returns a call with its logs as JSON text. */
+export const writeWhole = (row: WholeCall): string =>
+  writeCallRecord(row, {
+    logs: logsOf(row),
+    ...(row.parts === undefined || row.parts === null ? {} : { content: JSON.parse(row.parts) as JsonValue }),
+  });
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+/** Responds with JSON text. */
+export const respondWithText = (c: Context<AppEnv>, text: string, status: 200 | 202): Response =>
+  c.body(text, status, JSON_TYPE);
 
 /** Returns a call as its tree shows it. */
 function showInTree(row: CallRow, rootDepth: number): object {
@@ -153,7 +161,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
     async (c, input) => {
       const row = await dependencies.calls.find(c.get("tenant").id, input.params.call);
       if (row === undefined) throw notFound("call", input.params.call);
-      return c.json(showWhole(row), 200);
+      return respondWithText(c, writeWhole(row), 200);
     },
   );
   addRoute(
@@ -256,7 +264,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
           }
           const row = await dependencies.calls.find(tenantId, params.call);
           if (row !== undefined && row.ended_at !== null) {
-            await stream.writeSSE({ event: "result", data: JSON.stringify(showWhole(row)) });
+            await stream.writeSSE({ event: "result", data: writeWhole(row) });
             return;
           }
           // The server that ran it has ended, and left no record.

@@ -12,7 +12,7 @@ import { notFound, RequestError, toProblem, toRequestError } from "../problem.ts
 import { addRoute, json } from "../route.ts";
 import { BatchSchema, CallSchema, NewCallSchema, RejectedCallSchema } from "../schemas/calls.ts";
 import { approverOf, isAsync, readKey } from "./call-headers.ts";
-import { CallParamsSchema, showWhole } from "./call-records.ts";
+import { CallParamsSchema, respondWithText, writeWhole } from "./call-records.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 import { ToolParamsSchema } from "./versions.ts";
 
@@ -101,7 +101,7 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
         c.header("location", `/v1/tenants/${caller.tenant.id}/calls/${row.id}`);
         c.header("preference-applied", "respond-async");
         showApproval(c, row);
-        return c.json(showWhole(row), 202);
+        return respondWithText(c, writeWhole(row), 202);
       }
       if (acceptsEvents(c)) {
         if (idempotencyKey !== undefined)
@@ -111,8 +111,7 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
           for await (const { event, data } of dependencies.calls.stream(request, { ...caller, signal })) {
             // The call waits for a person, and runs later whether or not its client is there.
             if (event === "approval") c.get("stream").limitTime();
-            const shown = event === "result" ? showWhole(data) : data;
-            await stream.writeSSE({ event, data: JSON.stringify(shown) });
+            await stream.writeSSE({ event, data: event === "result" ? writeWhole(data) : JSON.stringify(data) });
           }
         });
       }
@@ -121,12 +120,12 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
         // It waits for an approval, and runs later.
         c.header("location", `/v1/tenants/${caller.tenant.id}/calls/${row.id}`);
         showApproval(c, row);
-        return c.json(showWhole(row), 202);
+        return respondWithText(c, writeWhole(row), 202);
       }
       const { status, headers } = statusOf(row);
       for (const [name, value] of Object.entries(headers)) c.header(name, value);
       await addRateHeaders(c);
-      return c.json(showWhole(row), status as 200);
+      return respondWithText(c, writeWhole(row), status as 200);
     },
   );
   addRoute(
@@ -180,15 +179,15 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
         ),
       );
       const items = outcomes.map((outcome, index) => {
-        if (outcome.status === "fulfilled") return showWhole(outcome.value);
+        if (outcome.status === "fulfilled") return writeWhole(outcome.value);
         const requestId = c.get("requestId");
         const { status, body: problem } = toProblem(toRequestError(outcome.reason), requestId);
         if (status === 500) dependencies.onError(outcome.reason, requestId);
-        return { state: "rejected", tool: body.calls[index]?.tool, ...problem };
+        return JSON.stringify({ state: "rejected", tool: body.calls[index]?.tool, ...problem });
       });
       if (isLater) c.header("preference-applied", "respond-async");
       await addRateHeaders(c);
-      return c.json({ items } as never, isLater ? 202 : 200);
+      return respondWithText(c, `{"items":[${items.join(",")}]}`, isLater ? 202 : 200);
     },
   );
   addRoute(

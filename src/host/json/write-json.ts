@@ -1,6 +1,6 @@
-// Serializes a parsed JSON value over several turns of the event loop: `JSON.stringify` can take 100 ms for the value of one message.
-import type { JsonValue } from "../../../../sandbox/contract/errors.ts";
-import { runTimeSliced } from "../../../util/time-slicing.ts";
+// Serializes a parsed JSON value over several turns of the event loop: `JSON.stringify` can take 250 ms for the value of one message or call.
+import type { JsonValue } from "../../sandbox/contract/errors.ts";
+import { runTimeSliced } from "../util/time-slicing.ts";
 
 /** Values written between two readings of the clock. */
 const BATCH_VALUES = 500;
