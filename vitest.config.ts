@@ -52,8 +52,6 @@ const OWN_PROCESS = [
   // Replaces a module of Glovebox.
   "test/server/code-run-pins.test.ts",
 ];
-/** Attacks that share processes. Those with a Glovebox of their own keep a process of their own: a large process starts workers too slowly. */
-const SHARED_HOSTILE = ["test/hostile/{cpu,memory,output}.test.ts", "test/hostile/{cpu,memory,output}/*.test.ts"];
 /** Attacks, and runs in which processes are killed at random: slow, and the same on every version of Node. */
 const HOSTILE = ["test/hostile/**/*.test.ts", "test/host/mcp/upstream{,-list}-attacks.test.ts"];
 const CHAOS = ["test/chaos/*.test.ts"];
@@ -142,14 +140,14 @@ export default defineConfig({
         isolate: false,
       }),
       project("e2e package", { include: PACKAGE, globalSetup: BUILT }),
-      project("hostile shared", { include: SHARED_HOSTILE, isolate: false }),
       // Attacks run with dynamic code, which is the default; those that could differ without it run a second time.
       project("hostile without dynamic code", {
         include: DYNAMIC_CODE_OFF,
         env: { GLOVEBOX_TEST_DYNAMIC_CODE: "off" },
+        isolate: false,
       }),
-      project("hostile", { include: HOSTILE, exclude: [...EXCLUDED, ...SHARED_HOSTILE] }),
-      project("chaos", { include: CHAOS }),
+      project("hostile", { include: HOSTILE, isolate: false }),
+      project("chaos", { include: CHAOS, isolate: false }),
     ],
   },
 });
