@@ -89,6 +89,26 @@ test("long names, and text of other scripts, break no page", async () => {
   expect(problems).toEqual([]);
 });
 
+test("most of a log line is its message, also next to the timeline and on a telephone", async () => {
+  await deploy("wordy", `export default () => { console.log("a message that needs some room to be read"); };`);
+  const { body } = await under.api<{ id: string }>("POST", "/v1/tenants/acme/tools/wordy/calls", {});
+  const { page, go } = await open();
+  for (const [width, tab] of [
+    [360, "logs"],
+    [1_280, "timeline"],
+    [1_440, "logs"],
+  ] as const) {
+    await page.setViewportSize({ width, height: 800 });
+    await go(`/t/acme/calls/${body.id}?tab=${tab}`);
+    const line = page.locator(".log-line").first();
+    await line.waitFor();
+    const share = "document.querySelector('.log-text').clientWidth / document.querySelector('.log-line').clientWidth";
+    expect(await page.evaluate(share), `${tab} at ${width}`).toBeGreaterThan(0.5);
+    await line.click();
+    await page.getByLabel("The whole line").getByText(/^tool\.[jt]s:1:/).waitFor();
+  }
+});
+
 test("a list of 1,200 tenants has a filter, and the palette opens each of them", async () => {
   for (let start = 0; start < 1_200; start += 40) {
     const made = Array.from({ length: 40 }, (_, n) => under.api("POST", "/v1/tenants", { id: `tenant-${start + n}` }));

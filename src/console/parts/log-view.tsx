@@ -87,6 +87,7 @@ export function LogView({ lines, startedAt, isLive }: LogViewProps): JSX.Element
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll by keyboard */}
           <pre tabIndex={0}>{opened.message}</pre>
           <div class="row end">
+            {opened.place === undefined ? null : <span class="faint">{opened.place}</span>}
             <CopyButton text={opened.message} label="Copy" />
           </div>
         </section>
