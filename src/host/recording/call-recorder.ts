@@ -11,7 +11,7 @@ import type { Execution } from "../executors/execution.ts";
 import type { Redactor } from "../observability/redaction/call-redactor.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { ChunkLog, trimChunks } from "./chunk-log.ts";
-import { inputHashOf } from "./input-hash.ts";
+import { exchangeHashOf, exchangeOf, inputHashOf } from "./input-hash.ts";
 import {
   type CallRecording,
   RECORDING_FORMAT,
@@ -194,6 +194,7 @@ export class CallRecorder {
       name,
       at,
       inputHash: inputHashOf(inputs[index] ?? ""),
+      ...toExchange(name, inputs[index] ?? ""),
       input: (inputs[index] ?? "").slice(0, SHOWN_INPUT_LENGTH),
       ...(answer === undefined ? {} : { answer: answers[index] ?? "" }),
     }));
@@ -205,6 +206,12 @@ export class CallRecorder {
     if (chunks.texts.length < chunks.count) this.#count(Number.POSITIVE_INFINITY);
     return await streamedOutcomeOf(chunks);
   }
+}
+
+/** Returns what of a long request of `fetch` cannot be read in the start of its input. */
+function toExchange(name: string, input: string): Pick<CallRecording["requests"][number], "exchange"> {
+  const exchange = name === "fetch" && input.length > SHOWN_INPUT_LENGTH ? exchangeOf(input) : undefined;
+  return exchange?.isRequest === true ? { exchange: { id: exchange.id, hash: exchangeHashOf(input, 0) } } : {};
 }
 
 /** Whether the output of an execution is the list of its chunks. */

@@ -3,7 +3,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { NO_ANSWER } from "../../sandbox/protocol/host-messages.ts";
 import { exchangeHashOf, exchangeOf, inputHashOf } from "./input-hash.ts";
 import type { RecordOptions } from "./record-options.ts";
-import { type CallRecording, type RecordedRequest, SHOWN_INPUT_LENGTH } from "./recording.ts";
+import type { CallRecording, RecordedRequest } from "./recording.ts";
 import { redactJson } from "./redact-recording.ts";
 
 /** Errors with which the host or the worker stops a call. Its recording ends at that moment. */
@@ -104,9 +104,9 @@ export class RecordedAnswers {
   }
 
   /** A new exchange has another number in each version, so it is found without it. */
-  #hashToFind({ name, input, inputHash }: RecordedRequest): string {
-    const exchange = name === "fetch" && input.length < SHOWN_INPUT_LENGTH ? exchangeOf(input) : undefined;
-    return exchange?.isRequest === true ? exchangeHashOf(input, 0) : inputHash;
+  #hashToFind(request: RecordedRequest): string {
+    const exchange = recordedExchangeOf(request);
+    return exchange === undefined ? request.inputHash : exchange.hash;
   }
 
   /** @throws {ToolError} REPLAY_DIVERGED for a request that was not recorded */
@@ -136,24 +136,32 @@ export class RecordedAnswers {
   #byArguments(position: number, name: string, text: string): RecordedRequest {
     const exchange = name === "fetch" ? exchangeOf(text) : undefined;
     const known = exchange === undefined || exchange.isRequest ? undefined : this.#exchanges.get(exchange.id);
-    const isShort = text.length < SHOWN_INPUT_LENGTH;
     const hash =
-      exchange?.isRequest === true && isShort
+      exchange?.isRequest === true
         ? exchangeHashOf(text, 0)
         : known === undefined
           ? inputHashOf(text)
           : exchangeHashOf(text, known);
-    const request = this.#unused.get(keyOf(name, hash))?.shift();
+    // Recordings of earlier versions have long requests under their full hash only.
+    const request =
+      this.#unused.get(keyOf(name, hash))?.shift() ?? this.#unused.get(keyOf(name, inputHashOf(text)))?.shift();
     if (request === undefined) {
       const recorded = [...this.#requests.values()].filter((one) => one.name === name).length;
       throw diverged(position, `one of the ${recorded} recorded requests to ${name}`, shown(name, text));
     }
     if (exchange?.isRequest === true) {
-      const recorded = exchangeOf(request.input);
+      const recorded = recordedExchangeOf(request);
       if (recorded !== undefined) this.#exchanges.set(exchange.id, recorded.id);
     }
     return request;
   }
+}
+
+/** Returns the HTTP exchange that a recorded request begins, and its hash without the exchange's number; undefined for other requests. */
+function recordedExchangeOf({ name, input, exchange }: RecordedRequest): RecordedRequest["exchange"] {
+  if (exchange !== undefined || name !== "fetch") return exchange;
+  const shown = exchangeOf(input);
+  return shown?.isRequest === true ? { id: shown.id, hash: exchangeHashOf(input, 0) } : undefined;
 }
 
 const keyOf = (name: string, hash: string): string => `${name} ${hash}`;

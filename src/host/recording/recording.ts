@@ -32,6 +32,11 @@ const RequestSchema = z.strictObject({
   name,
   /** SHA-256 of the input as canonical JSON. */
   inputHash: sha256,
+  /**
+   * For a request of `fetch` whose input is longer than what the recording shows: number of the HTTP exchange, and the hash of the input without it.
+   * Another version may number its exchanges differently.
+   */
+  exchange: z.strictObject({ id: z.number(), hash: sha256 }).optional(),
   /** For the reader: the first 1,000 characters of the input. */
   input: z.string().max(MAX_INPUT_LENGTH),
   /** The answer as JSON text: `{"ok":true,"value":…}` or `{"ok":false,"code":…,"message":…}`. Absent if the call ended before it arrived. */
