@@ -65,6 +65,11 @@ function checkOrigin(origin: string | undefined, host: string | undefined): void
   throw new RequestError("FORBIDDEN", "Requests of other origins are not allowed");
 }
 
+/** Longest message of one issue, and longest name in its path, in UTF-16 code units: a request can have 100,000 unknown keys, or a very long one. */
+const MAX_ISSUE_LENGTH = 400;
+const cut = (text: string): string =>
+  text.length > MAX_ISSUE_LENGTH ? `${text.slice(0, MAX_ISSUE_LENGTH).toWellFormed()}…` : text;
+
 /** Returns a message for a request that does not match its schema: at most ten issues, each with its path. */
 function describeIssues(
   issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[],
@@ -83,7 +88,10 @@ export function createApp(dependencies: ServerDependencies): App {
       if (result.success) return;
       const issues = expandUnions(result.error.issues)
         .slice(0, MAX_ISSUES)
-        .map(({ path, message }) => ({ path, message }));
+        .map(({ path, message }) => ({
+          path: path.map((part) => (typeof part === "string" ? cut(part) : part)),
+          message: cut(message),
+        }));
       throw new RequestError("INVALID", describeIssues(issues), { details: { in: result.target, issues } });
     },
   });

@@ -344,6 +344,16 @@ describe("a request", () => {
     expect((await send("GET", `/healthz?${"x".repeat(5_000)}`)).status).toBe(414);
   });
 
+  test("the answer to a request with many or long unknown keys is short", async () => {
+    const many = Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`key${at}`, 1]));
+    for (const body of [many, { calls: [many] }, { ["k".repeat(30_000)]: 1 }, { calls: [{ tool: { ...many } }] }]) {
+      const path = "/v1/tenants/acme/calls";
+      const sent = await send("POST", path, { key: server.adminKey, body: JSON.stringify(body) });
+      expect([sent.status, sent.body.error?.code]).toEqual([422, "INVALID"]);
+      expect(JSON.stringify(sent.body).length).toBeLessThan(10_000);
+    }
+  });
+
   test("a request of an unknown path is answered with 404", async () => {
     for (const path of ["/v2/tenants", "/v1/tenants/acme/nothing", "/v1/keys/", "/readyz/x", "/openapi-json"])
       expect((await send("GET", path, { key: server.adminKey })).status).toBe(404);
