@@ -1,4 +1,4 @@
-// Tests run what ships: real isolates, real processes. Forks, because isolated-vm lives in a process; three files at a time.
+// Tests run what ships: real isolates, real processes. Forks, because isolated-vm lives in a process; four files at a time.
 import { fileURLToPath } from "node:url";
 import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -117,8 +117,8 @@ export default defineConfig({
     // isolated-vm's README demands the first; it cannot hurt here. The others are a worker's: without the second, WebAssembly.compile() in an
     // isolate never settles; without the third, Python's main loop is compiled several times.
     execArgv: ["--no-node-snapshot", "--no-wasm-async-compilation", "--no-wasm-deopt"],
-    // One more than the least number of cores, because many tests wait for a deadline. With four, workers of Python miss their health checks.
-    maxWorkers: 3,
+    // Twice the least number of cores, because many tests wait for a deadline.
+    maxWorkers: 4,
     // No test is tried again, and none depends on the machine's speed: this only ends a test that waits for something that never happens.
     testTimeout: 600_000,
     hookTimeout: 600_000,
