@@ -1,4 +1,4 @@
-// Hostile inputs of the capabilities with which a durable run calls tools and waits: the host reads them before its broker checks them.
+// Hostile inputs of durable runs and of code: what the host reads before its broker checks it, and values that code has stored.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type CodeMode, createCodeMode } from "../../src/host/code-mode/index.ts";
 import type { Glovebox } from "../../src/host/glovebox/glovebox.ts";
@@ -60,6 +60,30 @@ test("inputs of a run's waits and calls hold the event loop only briefly", { tim
   }
   // A call that no rule could read is not made, whatever the rules are.
   expect(paid).toEqual([]);
+});
+
+test("lists and loads of large stored values hold the event loop only briefly", { timeout: PATIENCE_MS }, async () => {
+  await using codeMode: CodeMode = createCodeMode(glovebox, { storedValues: { maxBytes: 32_000_000 } });
+  const run = async (code: string): Promise<unknown> => {
+    const call = { id: "code", toolName: "run_code", arguments: { code, language: "javascript" } };
+    return outputOf(await codeMode.execute(call));
+  };
+  const saved = await run(`const value = Array.from({ length: 20_000 }, (_, at) => ({ ["k" + at]: at }));
+    for (let at = 0; at < 20; at += 1) await result.save("v" + at, value);
+    await result.save("small", [1, 2]);`);
+  expect(saved).toMatchObject({ status: "ok" });
+  await whilePrompt(async () => {
+    const output = await run(`const lists = await Promise.all(Array.from({ length: 20 }, () => result.list()));
+      const missing = await result.load("none").catch((error) => error.message);
+      const loaded = await result.load("v0");
+      return [lists[19].at(0), lists[19].length, missing.slice(0, 40), loaded.length, loaded[7].k7];`);
+    const large = { name: "v0", type: "array", bytes: expect.any(Number) };
+    const value = [expect.anything(), 21, 'There is no saved value named "none". It', 20_000, 7];
+    expect(output).toMatchObject({ status: "ok", value });
+    expect(
+      await run("return (await result.list()).filter(({ name }) => name === 'v0' || name === 'small')"),
+    ).toMatchObject({ value: expect.arrayContaining([large, { name: "small", type: "array of 2", bytes: 5 }]) });
+  });
 });
 
 test("calls of durable code hold the event loop only briefly", { timeout: PATIENCE_MS }, async () => {

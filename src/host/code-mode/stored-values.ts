@@ -2,10 +2,12 @@
 // model. Each conversation of a tenant has values of its own, which are bounded and expire.
 import * as z from "zod";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
+import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { callOf } from "../capabilities/call-scope.ts";
 import { type Capability, type CapabilityContext, defineCapability } from "../capabilities/capability.ts";
 import type { KvEntry, KvSpace, KvStore } from "../capabilities/kv/kv-store.ts";
 import { readDeleteOutcome, readEntry, readPage, readSetOutcome } from "../capabilities/kv/store-answers.ts";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
 import type { PendingByKey } from "../util/pending-by-key.ts";
 import { toVisibleText } from "../util/visible-text.ts";
 import type { StoredValueBounds } from "./options.ts";
@@ -41,7 +43,30 @@ function typeOf(value: JsonValue): string {
   return `object with ${shown.join(", ")}${keys.length > shown.length ? ", …" : ""}`;
 }
 
-const parseStored = ({ data }: KvEntry): JsonValue => JSON.parse(Buffer.from(data).toString()) as JsonValue;
+/** Largest value that is parsed for a list, in bytes. A run may list 100 values of 1 MiB a thousand times. */
+const MAX_DESCRIBED_BYTES = 8 * 1024;
+const OPEN_BRACKET = 91;
+const OPEN_BRACE = 123;
+
+/** Describes the type of a stored value: of a large one, only whether it is an array, an object or a string. */
+function typeOfStored({ data }: KvEntry): string {
+  if (data.byteLength <= MAX_DESCRIBED_BYTES) return typeOf(JSON.parse(Buffer.from(data).toString()) as JsonValue);
+  if (data[0] === OPEN_BRACKET) return "array";
+  return data[0] === OPEN_BRACE ? "object" : "string";
+}
+
+/** The values were within the limits of a call when they were saved. */
+const STORED_LIMITS = { bytes: LIMITS.outputBytes.max, depth: LIMITS.jsonDepth.max, values: LIMITS.jsonValues.max };
+const STORED_CODES = { invalid: "INTERNAL", tooLarge: "INTERNAL" } as const;
+
+/** Parses a stored value, a large one in time slices. */
+async function parseStored({ data }: KvEntry, name: string, { signal }: CapabilityContext): Promise<JsonValue> {
+  const text = Buffer.from(data);
+  const what = `The saved value "${name}"`;
+  return isSmallJson(text)
+    ? parseSmallJson(text.toString(), STORED_LIMITS, STORED_CODES, what)
+    : await parseLargeText(text, STORED_LIMITS, STORED_CODES, what, signal);
+}
 
 export interface StoredValuesDependencies {
   readonly store: KvStore;
@@ -95,11 +120,11 @@ export class StoredValues {
   }
 
   /** @throws {ToolError} PARAM_INVALID if there is no value of this name */
-  async load(scope: ValueScope, name: unknown): Promise<JsonValue> {
+  async load(scope: ValueScope, name: unknown, context: CapabilityContext): Promise<JsonValue> {
     const key = checkName(name);
     const entry = readEntry(await this.#store.get(this.#spaceOf(scope), key), key);
-    if (entry !== undefined) return parseStored(entry);
-    const known = (await this.list(scope)).map((one) => one.name).slice(0, 20);
+    if (entry !== undefined) return await parseStored(entry, key, context);
+    const known = (await this.#entries(scope)).map((one) => one.key).slice(0, 20);
     const message = `There is no saved value named "${key}". It may have expired. Saved: ${known.join(", ") || "none"}`;
     throw new ToolError("PARAM_INVALID", message);
   }
@@ -107,13 +132,16 @@ export class StoredValues {
   async list(
     scope: ValueScope,
   ): Promise<readonly { readonly name: string; readonly type: string; readonly bytes: number }[]> {
-    const options = { prefix: "", limit: Math.max(1, this.#bounds.maxValues), bytes: PAGE_BYTES };
-    const { entries } = readPage(await this.#store.list(this.#spaceOf(scope), options), options);
-    return entries.map((entry) => ({
+    return (await this.#entries(scope)).map((entry) => ({
       name: entry.key,
-      type: typeOf(parseStored(entry)),
+      type: typeOfStored(entry),
       bytes: entry.data.byteLength,
     }));
+  }
+
+  async #entries(scope: ValueScope): Promise<readonly (KvEntry & { readonly key: string })[]> {
+    const options = { prefix: "", limit: Math.max(1, this.#bounds.maxValues), bytes: PAGE_BYTES };
+    return readPage(await this.#store.list(this.#spaceOf(scope), options), options).entries;
   }
 
   async delete(scope: ValueScope, name: unknown): Promise<boolean> {
@@ -136,7 +164,8 @@ export const scopeOf = (context: CapabilityContext): ValueScope => ({
 
 const RequestSchema = z.strictObject({
   op: z.enum(["save", "load", "list", "delete"]),
-  args: z.array(z.json()).max(2).default([]),
+  // The broker has parsed them as JSON, so that their values need no second check.
+  args: z.array(z.unknown()).max(2).default([]),
 });
 
 /** Creates the capability behind `result.save(name, value)`, `load`, `list` and `delete`. */
@@ -150,7 +179,7 @@ export function createResultCapability(values: StoredValues): Capability {
     handler: async ({ op, args: [name, value] }, context) => {
       const scope = scopeOf(context);
       if (op === "save") return await values.save(scope, name, (value ?? null) as JsonValue);
-      if (op === "load") return await values.load(scope, name);
+      if (op === "load") return await values.load(scope, name, context);
       return op === "list" ? await values.list(scope) : await values.delete(scope, name);
     },
   });
