@@ -10,6 +10,7 @@ import type { RunHost } from "../runs/claimed-run.ts";
 import type { RunContext, RunsOptions } from "../runs/run-options.ts";
 import type { RunRecord } from "../runs/run-store.ts";
 import { createRuns, type Runs } from "../runs/runs.ts";
+import { notifySafely } from "../util/host-callback.ts";
 import type { RunOutput } from "./run-result.ts";
 
 export const GET_RUN = "get_run";
@@ -41,12 +42,14 @@ const sessionOf = (id: string): string | undefined => {
 
 export class CodeRuns implements AsyncDisposable {
   readonly runs: Runs;
-  /** Contexts of the calls that wait for the first attempt of their runs. */
-  readonly #contexts = new Map<string, CallContext>();
+  /** The calls of run_code that wait until their runs wait or have ended. */
+  readonly #callers = new Map<string, PreparedCall>();
+  readonly #onError: RunsOptions["onError"];
   readonly #scopeOf: (tenantId: string) => TenantScope;
 
   /** @throws {ToolError} PARAM_INVALID for invalid options */
   constructor(host: RunHost, options: RunsOptions, tenancy: RunHost["router"]["tenancy"]) {
+    this.#onError = options.onError;
     this.#scopeOf = (tenantId) => (tenancy.mode === "multi" ? { tenantId } : {});
     this.runs = createRuns(host, {
       ...options,
@@ -55,9 +58,11 @@ export class CodeRuns implements AsyncDisposable {
   }
 
   #contextOf({ id }: RunRecord): RunContext {
-    const { nestedCalls, callerQuotas, onLog, timeline, logSourceLocations, client } = this.#contexts.get(id) ?? {};
+    const { context, clock } = this.#callers.get(id) ?? {};
+    const { nestedCalls, callerQuotas, onLog, timeline, logSourceLocations, client }: CallContext = context ?? {};
     const sessionId = sessionOf(id);
     return {
+      ...(clock === undefined ? {} : { timeoutMs: Math.max(1, Math.floor(clock.leftMs)) }),
       ...(nestedCalls === undefined ? {} : { nestedCalls }),
       ...(callerQuotas === undefined ? {} : { callerQuotas }),
       ...(onLog === undefined ? {} : { onLog }),
@@ -68,18 +73,41 @@ export class CodeRuns implements AsyncDisposable {
     };
   }
 
-  /** Starts a run for a call of run_code, and waits until it has ended or waits. */
-  async start({ tenantId, context, definition, input }: PreparedCall): Promise<Execution> {
+  /**
+   * Starts a run for a call of run_code, and waits until it has ended or waits. If the call is stopped before, its caller never receives the id of the
+   * run: the run is cancelled.
+   */
+  async start(call: PreparedCall): Promise<Execution> {
+    const { tenantId, context, definition, input, signal } = call;
     const { sessionId } = context;
     if ((sessionId?.length ?? 0) > MAX_SESSION_LENGTH)
       throw new ToolError("PARAM_INVALID", `context.sessionId: Expected at most ${MAX_SESSION_LENGTH} characters`);
     const id = idOf(sessionId);
-    this.#contexts.set(id, context);
+    this.#callers.set(id, call);
+    const scope = this.#scopeOf(tenantId);
+    const cancel = (): void => {
+      if (!isStopped(call)) return;
+      this.runs.cancel(id, scope).catch((thrown) => notifySafely(this.#onError, thrown));
+    };
     try {
-      const start = { id, toolName: definition.name, arguments: input, ...this.#scopeOf(tenantId) };
-      return toExecution(await this.runs.start(start));
+      const { settled } = await this.runs.begin({ id, toolName: definition.name, arguments: input, ...scope });
+      if (signal.aborted) cancel();
+      signal.addEventListener("abort", cancel, { once: true });
+      return toExecution(await settled);
     } finally {
-      this.#contexts.delete(id);
+      signal.removeEventListener("abort", cancel);
+      this.#callers.delete(id);
+    }
+  }
+
+  /** Makes an attempt of a run. Its own clock limits it, also while a person decides, so that of the call of run_code stands still. */
+  async whileAttempt(id: string, attempt: () => Promise<Execution>): Promise<Execution> {
+    const clock = this.#callers.get(id)?.clock;
+    clock?.setPaused(true, this);
+    try {
+      return await attempt();
+    } finally {
+      clock?.setPaused(false, this);
     }
   }
 
@@ -98,6 +126,12 @@ export class CodeRuns implements AsyncDisposable {
     return this.runs.close();
   }
 }
+
+/** Whether a call was stopped for itself. The end of the host, or of its tenant's calls, stops no run: it goes on elsewhere, or later. */
+const isStopped = ({ context, signal, tracked }: PreparedCall): boolean =>
+  context.signal?.aborted === true ||
+  tracked?.cancelled !== undefined ||
+  (signal.reason as Partial<ToolError> | undefined)?.code === "TOOL_TIMEOUT";
 
 /** Returns what run_code and get_run answer as long as a run has not ended. */
 export function toOpenOutput({ id, state, waits }: Pick<RunRecord, "id" | "state" | "waits">): RunOutput {

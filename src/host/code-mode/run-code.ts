@@ -99,8 +99,10 @@ export function createRunCodeExecutor(dependencies: RunCodeDependencies): ToolEx
       const isStarted = call.context.run !== undefined;
       if (dependencies.hosted !== undefined && !isStarted)
         throw unavailable("needs_run", "Code runs only as a durable run");
-      const runs = isStarted ? undefined : dependencies.runs();
-      return runs === undefined ? await new CodeRun(dependencies, call, log).run() : await runs.start(call);
+      const runs = dependencies.runs();
+      if (runs !== undefined && !isStarted) return await runs.start(call);
+      const run = (): Promise<Execution> => new CodeRun(dependencies, call, log).run();
+      return runs === undefined ? await run() : await runs.whileAttempt(call.callId, run);
     },
   };
 }

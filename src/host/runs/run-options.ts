@@ -77,7 +77,7 @@ export interface RunStarter {
 /** Context of an attempt. `callId`: id of the call that it is. Default: the id of the run. */
 export type RunContext = Pick<
   CallContext,
-  "nestedCalls" | "callerQuotas" | "onLog" | "timeline" | "logSourceLocations" | "client" | "sessionId"
+  "nestedCalls" | "callerQuotas" | "onLog" | "timeline" | "logSourceLocations" | "client" | "sessionId" | "timeoutMs"
 > & {
   readonly callId?: string | undefined;
   /**

@@ -1,4 +1,5 @@
 // Durable code: a program that needs an approval suspends, goes on in another process, and the model looks it up.
+import { setTimeout as sleep } from "node:timers/promises";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHostedCodeMode } from "../../../src/host/code-mode/hosted-code.ts";
@@ -241,6 +242,30 @@ raise ValueError("no")`;
     });
     expect(await call(codeMode, "run_code", { code: "throw new Error('no')" })).toMatchObject({ status: "failed" });
     expect(await call(codeMode, "run_code", { code: "return (" })).toMatchObject({ status: "rejected" });
+  });
+
+  test("is cancelled and undone if its call is cancelled before the caller has the id of the run", async () => {
+    await using codeMode = open(new CrashingStore());
+    effects.length = 0;
+    const stop = new AbortController();
+    const elicit = async () => {
+      stop.abort();
+      return await new Promise<never>(() => {});
+    };
+    const code = "await ctx.onRollback(() => tools.list_orders()); return await tools.delete_order({ id: 10 })";
+    const context = { client: { elicit }, signal: stop.signal };
+    const cancelled = await codeMode.execute({ id: "c", toolName: "run_code", arguments: { code } }, context);
+    expect(cancelled).toMatchObject({ error: { code: "CANCELLED" } });
+    await expect.poll(async () => (await codeMode.runs?.list())?.map(({ state }) => state)).toEqual(["cancelled"]);
+    expect(effects).toEqual(["listed"]);
+  });
+
+  test("is not stopped by the time limit of its call while a person decides", async () => {
+    const limits = { timeoutMs: 6_000 };
+    const onApproval = async () => await sleep(limits.timeoutMs + 500, true);
+    await using codeMode = open(new CrashingStore(), { limits, onApproval });
+    const code = "return (await tools.delete_order({ id: 11 })).deleted";
+    expect(await call(codeMode, "run_code", { code })).toMatchObject({ status: "ok", value: 11 });
   });
 
   test("asks a person to fill in a form", async () => {
