@@ -68,3 +68,9 @@ export const DeploymentSchema = z.union(
 );
 
 export type Deployment = z.infer<typeof DeploymentSchema>;
+
+/** How a version runs and is released. */
+type DeploymentSettings = Pick<Deployment, "limits" | "isolateLifetime" | "alias" | "canaryPercent" | "approve">;
+type WithoutSettings<Upload> = Upload extends unknown ? Omit<Upload, keyof DeploymentSettings> : never;
+/** The code of a deployment, and the name that it gets. */
+export type UploadedCode = WithoutSettings<Deployment>;

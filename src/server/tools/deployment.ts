@@ -21,15 +21,15 @@ import {
   insertVersion,
   listToolNames,
   type ToolVersionRecord,
+  type VersionFiles,
   type VersionSettings,
 } from "../records/tool-versions.ts";
 import { emitEvents, type WebhookEvent } from "../records/webhooks.ts";
 import { changeExclusively } from "../records/write-lock.ts";
+import { type BuildUploadDependencies, type BuiltUpload, buildUpload, grantsFor } from "./build-upload.ts";
 import type { Deployment } from "./deployment-request.ts";
-import { grantsFor, type InspectUploadDependencies, inspect, toPythonFiles, toSource } from "./inspect-upload.ts";
 import { compareRequests, type RequestDiff } from "./requested-access.ts";
 import { LIVE } from "./tenant-tools.ts";
-import { applySourceMap, parseUploadedSourceMap } from "./uploaded-source-map.ts";
 
 export interface DeployedVersion {
   readonly version: ToolVersionRecord;
@@ -43,7 +43,7 @@ export interface DeployedVersion {
   readonly warnings: readonly string[];
 }
 
-interface DeploymentDependencies extends InspectUploadDependencies {
+interface DeploymentDependencies extends BuildUploadDependencies {
   readonly db: Db;
   readonly kind: DatabaseKind;
   /** Limits of every call of the server. */
@@ -99,111 +99,168 @@ async function checkCounts(
   );
 }
 
+/** Who deploys, and whether this caller may approve what a version requests. */
+export interface Deployer {
+  readonly actor: Actor;
+  readonly keyId: string;
+  readonly mayApprove: boolean;
+}
+
+/** A version that a deployment stores, unless the latest one is the same. */
+interface Candidate
+  extends Pick<ToolVersionRecord, "toolName" | "contentHash" | "definition" | "settings" | "language"> {
+  readonly bundleHash: string;
+  readonly files: VersionFiles;
+}
+
+function toCandidate(
+  { inspection, language, source, bundle }: BuiltUpload,
+  tenant: TenantRecord,
+  { isolateLifetime, limits }: Pick<Deployment, "isolateLifetime" | "limits">,
+): Candidate {
+  const { definition } = inspection;
+  const grant = [...grantsFor(tenant, inspection)];
+  const settings: VersionSettings = { grant, isolateLifetime, ...(limits === undefined ? {} : { limits }) };
+  const contentHash = sha256(JSON.stringify([source, bundle.sha256, definition, settings]));
+  const files = { source: JSON.stringify(source), bundle: JSON.stringify(bundle) };
+  return {
+    toolName: definition.name,
+    contentHash,
+    definition,
+    settings,
+    language,
+    bundleHash: bundle.sha256,
+    files,
+  };
+}
+
+/** The version that a deployment has stored or found. */
+interface StoredVersion {
+  readonly version: ToolVersionRecord;
+  readonly isKnown: boolean;
+  readonly isNewlyApproved: boolean;
+}
+
+/** Stores a candidate as a new version, or finds that the latest version is the same. @throws {ToolError} QUOTA_EXCEEDED */
+async function storeVersion(
+  transaction: Db,
+  tenant: TenantRecord,
+  { files, ...candidate }: Candidate,
+  {
+    actor,
+    keyId,
+    approves,
+    requests,
+  }: Omit<Deployer, "mayApprove"> & {
+    /** Whether the caller approves what the version requests. */
+    readonly approves: boolean;
+    readonly requests: RequestDiff;
+  },
+): Promise<StoredVersion> {
+  const { toolName, contentHash, definition } = candidate;
+  const latest = await findLatest(transaction, { tenantId: tenant.id, toolName });
+  if (latest?.contentHash === contentHash) {
+    const version = approves ? await approveKnown(transaction, tenant.id, latest, { actor, keyId }) : latest;
+    const isNewlyApproved = version.state === "ready" && latest.state === "waiting_for_approval";
+    return { version, isKnown: true, isNewlyApproved };
+  }
+  const newBytes = [files.source, files.bundle, JSON.stringify(definition)]
+    .map((text) => Buffer.byteLength(text))
+    .reduce((sum, size) => sum + size, 0);
+  await checkCounts(transaction, tenant, latest, newBytes);
+  const needsApproval = requests.added.length > 0;
+  const version = await insertVersion(
+    transaction,
+    tenant.id,
+    {
+      ...candidate,
+      version: (latest?.version ?? 0) + 1,
+      createdBy: keyId,
+      state: !needsApproval || approves ? "ready" : "waiting_for_approval",
+    },
+    files,
+  );
+  return { version, isKnown: false, isNewlyApproved: needsApproval && version.state === "ready" };
+}
+
+/** Records what a deployment has changed, for the audit log and for webhooks. */
+async function recordDeployment(
+  transaction: Db,
+  tenantId: string,
+  { version, isKnown }: StoredVersion,
+  {
+    actor,
+    requests,
+    alias,
+    release,
+    isReleaseChanged,
+  }: {
+    readonly actor: Actor;
+    readonly requests: RequestDiff;
+    readonly alias: string | null;
+    readonly release: ReleaseRecord | undefined;
+    readonly isReleaseChanged: boolean;
+  },
+): Promise<void> {
+  const { toolName: tool, contentHash, state } = version;
+  await appendAudit(transaction, {
+    actor,
+    tenantId,
+    action: "version.deployed",
+    target: `${tool}@${version.version}`,
+    details: { contentHash, state, requests, isKnown, release: release?.versions ?? null, alias },
+  });
+  const data = { tool, version: version.version, contentHash };
+  const events: WebhookEvent[] = [];
+  if (!isKnown) events.push({ tenantId, type: "version.deployed", data });
+  if (!isKnown && state === "waiting_for_approval")
+    events.push({ tenantId, type: "version.waiting_for_approval", data: { ...data, requests } });
+  if (release !== undefined && isReleaseChanged)
+    events.push({ tenantId, type: "release.changed", data: { tool, alias, versions: release.versions } });
+  await emitEvents(transaction, events);
+}
+
 /**
  * Deploys a tool for a tenant.
- * @param mayApprove whether the caller may approve requests
  * @throws {ToolError} BUNDLE_FAILED and others of `Glovebox.inspectTool`; CAPABILITY_DENIED, QUOTA_EXCEEDED
  */
 export async function deploy(
-  { glovebox, installer, db, kind, limits: serverLimits }: DeploymentDependencies,
+  dependencies: DeploymentDependencies,
   tenantId: string,
   upload: Deployment,
-  { actor, keyId, mayApprove }: { readonly actor: Actor; readonly keyId: string; readonly mayApprove: boolean },
+  { actor, keyId, mayApprove }: Deployer,
 ): Promise<DeployedVersion> {
-  const { name, defaultName, language, limits, isolateLifetime, alias, canaryPercent, approve, ...uploaded } = upload;
-  const map = "sourceMap" in upload ? upload.sourceMap : undefined;
-  const uploadedMap = map === undefined ? undefined : parseUploadedSourceMap(map);
-  const source = await toSource(uploaded);
-  const inspection = await inspect(
-    { glovebox, installer },
-    tenantId,
-    source,
-    { name, defaultName, language },
-    uploadedMap,
-  );
-  const { definition } = inspection;
-  const bundle =
-    uploadedMap === undefined
-      ? inspection.bundle
-      : { ...inspection.bundle, sourceMap: applySourceMap(inspection.bundle.sourceMap, uploadedMap) };
-  const toolName = definition.name;
-  if (toolName === "." || toolName === "..") {
-    const message = `The tool's name is "${toolName}", which no URL can contain. Deploy it with another name`;
-    throw new ToolError("PARAM_INVALID", message);
-  }
+  const { db, kind } = dependencies;
+  const { limits, isolateLifetime, alias, canaryPercent, approve, ...code } = upload;
+  const built = await buildUpload(dependencies, tenantId, code);
   return await changeExclusively({ db, kind }, async (transaction) => {
     const tenant = await findTenant(transaction, tenantId);
     if (tenant === undefined) throw unavailable("tenant_deleted", "The tenant was deleted meanwhile");
-    const key = { tenantId, toolName };
-    const grant = [...grantsFor(tenant, inspection)];
-    const settings: VersionSettings = { grant, isolateLifetime, ...(limits === undefined ? {} : { limits }) };
-    const isPython = bundle.entry.endsWith(".py");
-    const stored = isPython ? toPythonFiles(source) : map === undefined ? source : { ...source, sourceMap: map };
-    const contentHash = sha256(JSON.stringify([stored, bundle.sha256, definition, settings]));
-    const latest = await findLatest(transaction, key);
-    const next = { definition, settings, language: isPython ? "python" : "javascript" } as const;
+    const candidate = toCandidate(built, tenant, { limits, isolateLifetime });
+    const key = { tenantId, toolName: candidate.toolName };
     const live = await findLiveVersion(transaction, key);
-    const requests = compareRequests(live, next, [serverLimits, tenant.policy.limits]);
-    const isApproved = requests.added.length === 0 || (approve && mayApprove);
-    const isKnown = latest?.contentHash === contentHash;
-    const files = { source: JSON.stringify(stored), bundle: JSON.stringify(bundle) };
-    const newBytes = [files.source, files.bundle, JSON.stringify(definition)]
-      .map((text) => Buffer.byteLength(text))
-      .reduce((sum, size) => sum + size, 0);
-    if (!isKnown) await checkCounts(transaction, tenant, latest, newBytes);
-    const version = isKnown
-      ? approve && mayApprove
-        ? await approveKnown(transaction, tenantId, latest as ToolVersionRecord, { actor, keyId })
-        : (latest as ToolVersionRecord)
-      : await insertVersion(
-          transaction,
-          tenantId,
-          {
-            toolName,
-            version: (latest?.version ?? 0) + 1,
-            contentHash,
-            definition,
-            settings,
-            createdBy: keyId,
-            state: isApproved ? "ready" : "waiting_for_approval",
-            language: next.language,
-            bundleHash: bundle.sha256,
-          },
-          files,
-        );
-    const isReleased = version.state === "ready" && alias !== null;
+    const requests = compareRequests(live, candidate, [dependencies.limits, tenant.policy.limits]);
+    const approves = approve && mayApprove;
+    const stored = await storeVersion(transaction, tenant, candidate, { actor, keyId, approves, requests });
+    const { version } = stored;
     const before = alias === null ? undefined : await findRelease(transaction, { ...key, alias });
-    const release = isReleased
-      ? await storeRelease(
-          transaction,
-          { ...key, alias: alias as string },
-          {
-            versions: withCanary(before?.versions, version.version, canaryPercent),
-            reason: "set",
-            changedBy: keyId,
-            rollback: before?.rollback ?? null,
-          },
-        )
-      : undefined;
+    const release =
+      alias === null || version.state !== "ready"
+        ? undefined
+        : await storeRelease(
+            transaction,
+            { ...key, alias },
+            {
+              versions: withCanary(before?.versions, version.version, canaryPercent),
+              reason: "set",
+              changedBy: keyId,
+              rollback: before?.rollback ?? null,
+            },
+          );
     await touchTenant(transaction, tenantId);
-    await appendAudit(transaction, {
-      actor,
-      tenantId,
-      action: "version.deployed",
-      target: `${toolName}@${version.version}`,
-      details: { contentHash, state: version.state, requests, isKnown, release: release?.versions ?? null, alias },
-    });
-    const data = { tool: toolName, version: version.version, contentHash };
-    const events: WebhookEvent[] = [];
-    if (!isKnown) events.push({ tenantId, type: "version.deployed", data });
-    if (version.state === "waiting_for_approval" && !isKnown)
-      events.push({ tenantId, type: "version.waiting_for_approval", data: { ...data, requests } });
-    if (release !== undefined && release.revision !== before?.revision)
-      events.push({ tenantId, type: "release.changed", data: { tool: toolName, alias, versions: release.versions } });
-    await emitEvents(transaction, events);
-    const wasWaiting = isKnown && latest?.state === "waiting_for_approval";
-    const isNewlyApproved = version.state === "ready" && (wasWaiting || (!isKnown && requests.added.length > 0));
-    return { version, isKnown, isNewlyApproved, requests, release, warnings: inspection.warnings };
+    const isReleaseChanged = release?.revision !== before?.revision;
+    await recordDeployment(transaction, tenantId, stored, { actor, requests, alias, release, isReleaseChanged });
+    return { ...stored, requests, release, warnings: built.inspection.warnings };
   });
 }
 

@@ -3,11 +3,16 @@ import type * as z from "zod";
 import { createGlovebox, type Glovebox, ToolError, type ToolInspection } from "../../host/index.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import { type Files, unpackArchive } from "./archive.ts";
-import type { Deployment, SourceModeSchema } from "./deployment-request.ts";
+import type { SourceModeSchema, UploadedCode } from "./deployment-request.ts";
 import type { PackageInstaller } from "./packages.ts";
-import { toOriginalError, type UploadedSourceMap } from "./uploaded-source-map.ts";
+import {
+  applySourceMap,
+  parseUploadedSourceMap,
+  toOriginalError,
+  type UploadedSourceMap,
+} from "./uploaded-source-map.ts";
 
-export interface InspectUploadDependencies {
+export interface BuildUploadDependencies {
   readonly glovebox: Glovebox;
   /** Undefined if uploads may not install packages. */
   readonly installer: PackageInstaller | undefined;
@@ -30,11 +35,11 @@ export function grantsFor({ policy }: TenantRecord, { definition }: ToolInspecti
  * Reads the definition of an upload. Code that fails when it is loaded cannot be deployed: that is an error of the upload, not of a call.
  * @param map the source map of the upload: errors name the author's files
  */
-export async function inspect(
-  { glovebox, installer }: InspectUploadDependencies,
+async function inspect(
+  { glovebox, installer }: BuildUploadDependencies,
   tenantId: string,
   source: Source,
-  named: Pick<Deployment, "name" | "defaultName" | "language">,
+  named: Pick<UploadedCode, "name" | "defaultName" | "language">,
   map: UploadedSourceMap | undefined,
 ): Promise<ToolInspection> {
   try {
@@ -59,7 +64,7 @@ type Source =
   | { readonly files: Files; readonly entry?: string | undefined };
 
 /** Returns what an upload contains: an archive becomes the files in it. @throws {ToolError} PARAM_INVALID */
-export async function toSource(
+async function toSource(
   uploaded: Source | { readonly archive: string; readonly entry?: string | undefined },
 ): Promise<Source> {
   if ("source" in uploaded) {
@@ -96,8 +101,41 @@ async function inspectWithPackages(
 }
 
 /** Returns the files of a Python tool: a single source is `tool.py`. */
-export function toPythonFiles(
+function toPythonFiles(
   source: { readonly source: string } | { readonly files: object; readonly entry?: string | undefined },
 ): object {
   return "source" in source ? { files: { "tool.py": source.source }, entry: "tool.py" } : source;
+}
+
+/** An upload that was built. */
+export interface BuiltUpload {
+  readonly inspection: ToolInspection;
+  readonly language: "javascript" | "python";
+  /** The uploaded source, as the server keeps it. */
+  readonly source: object;
+  readonly bundle: ToolInspection["bundle"];
+}
+
+/** Builds an upload, and checks the name of its tool. @throws {ToolError} as `deploy` */
+export async function buildUpload(
+  { glovebox, installer }: BuildUploadDependencies,
+  tenantId: string,
+  { name, defaultName, language, ...upload }: UploadedCode,
+): Promise<BuiltUpload> {
+  const map = "sourceMap" in upload ? upload.sourceMap : undefined;
+  const uploadedMap = map === undefined ? undefined : parseUploadedSourceMap(map);
+  const source = await toSource(upload);
+  const named = { name, defaultName, language };
+  const inspection = await inspect({ glovebox, installer }, tenantId, source, named, uploadedMap);
+  const { definition, bundle } = inspection;
+  if (definition.name === "." || definition.name === "..") {
+    const message = `The tool's name is "${definition.name}", which no URL can contain. Deploy it with another name`;
+    throw new ToolError("PARAM_INVALID", message);
+  }
+  const mapped =
+    uploadedMap === undefined ? bundle : { ...bundle, sourceMap: applySourceMap(bundle.sourceMap, uploadedMap) };
+  if (bundle.entry.endsWith(".py"))
+    return { inspection, language: "python", source: toPythonFiles(source), bundle: mapped };
+  const kept = map === undefined ? source : { ...source, sourceMap: map };
+  return { inspection, language: "javascript", source: kept, bundle: mapped };
 }
