@@ -105,7 +105,10 @@ test("most of a log line is its message, also next to the timeline and on a tele
     const share = "document.querySelector('.log-text').clientWidth / document.querySelector('.log-line').clientWidth";
     expect(await page.evaluate(share), `${tab} at ${width}`).toBeGreaterThan(0.5);
     await line.click();
-    await page.getByLabel("The whole line").getByText(/^tool\.[jt]s:1:/).waitFor();
+    await page
+      .getByLabel("The whole line")
+      .getByText(/^tool\.[jt]s:1:/)
+      .waitFor();
   }
 });
 

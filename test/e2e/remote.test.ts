@@ -1,6 +1,8 @@
 // A team hosts its users' tools with the command line alone: log in, deploy, call, read logs, deploy a broken version, roll back. The first
 // command of each kind is a process of its own, the others run in this one.
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -68,6 +70,42 @@ afterAll(async () => {
 test("says how to log in when there is no key", async () => {
   const { code, stderr } = await gloveboxProcess("tools");
   expect([code, stderr]).toEqual([2, expect.stringContaining("glovebox login")]);
+});
+
+test("names the variable that is wrong, and sends a stored key to its own server only", async () => {
+  const run = async (variables: NodeJS.ProcessEnv): Promise<readonly [number, string]> => {
+    const { code, stderr } = await runInProcess(["tools"], { env: { ...env, ...variables } });
+    return [code, stderr];
+  };
+  const key = `gbx_${"A".repeat(43)}`;
+  expect(await run({ GLOVEBOX_URL: "127.0.0.1:7070", GLOVEBOX_API_KEY: key })).toEqual([
+    2,
+    expect.stringContaining("GLOVEBOX_URL: expected an http or https URL"),
+  ]);
+  expect(await run({ GLOVEBOX_URL: server.url, GLOVEBOX_API_KEY: `${key}\n` })).toEqual([
+    2,
+    expect.stringContaining("GLOVEBOX_API_KEY: expected an API key without spaces and line breaks"),
+  ]);
+  expect((await glovebox("login", server.url, "--key-file", join(folder, "key"))).code).toBe(0);
+  writeFileSync(join(folder, "two"), `${key}\n${key}\n`);
+  expect(await glovebox("login", server.url, "--key-file", join(folder, "two"))).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--key-file: expected an API key without spaces and line breaks"),
+  });
+  const received: (string | undefined)[] = [];
+  const other = createHttpServer(({ headers }, response) => {
+    received.push(headers.authorization);
+    response.end();
+  });
+  await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+  const { port } = other.address() as AddressInfo;
+  expect(await run({ GLOVEBOX_URL: `http://127.0.0.1:${port}` })).toEqual([
+    2,
+    expect.stringContaining(`the stored API key is one of ${server.url}. Set GLOVEBOX_API_KEY too`),
+  ]);
+  expect(received).toEqual([]);
+  expect((await run({ GLOVEBOX_URL: `${server.url}/` }))[0]).toBe(0);
+  other.close();
 });
 
 test("deploys a tool with a package, calls it, reads its logs, and rolls back", async () => {

@@ -34,16 +34,42 @@ export function storeCredentials(credentials: ServerLogin, env: NodeJS.ProcessEn
   return file;
 }
 
-/** @throws {UsageError} if there is no key, or the file with it is invalid */
+/** What a header can carry: a key with another character would fail as if the server could not be reached. */
+const KEY = /^[\x21-\x7e]+$/;
+
+/** @param what names the source of the key @throws {UsageError} for a key that no request can carry */
+export function checkKey(what: string, key: string): void {
+  if (!KEY.test(key)) throw new UsageError(`${what}: expected an API key without spaces and line breaks: gbx_…`);
+}
+
+/** Returns the URL of the server as the environment has it; undefined if it has none. @throws {UsageError} if it is invalid */
+function readUrl({ GLOVEBOX_URL: url = "" }: NodeJS.ProcessEnv): string | undefined {
+  if (url === "") return undefined;
+  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
+  throw new UsageError("GLOVEBOX_URL: expected an http or https URL, such as http://127.0.0.1:7070");
+}
+
+/** @throws {UsageError} if there is no key, it is not one of the server, or the file with it is invalid */
 function readCredentials(env: NodeJS.ProcessEnv): ServerLogin {
   const key = env.GLOVEBOX_API_KEY;
-  const url = env.GLOVEBOX_URL;
-  if (key !== undefined && key !== "") return { url: url ?? DEFAULT_URL, key };
-  const file = fileIn(env);
+  const url = readUrl(env);
+  if (key !== undefined && key !== "") {
+    checkKey("GLOVEBOX_API_KEY", key);
+    return { url: url ?? DEFAULT_URL, key };
+  }
+  const stored = readStored(fileIn(env));
+  // The key would be disclosed to a server that it is not for.
+  if (url !== undefined && new URL(url).origin !== new URL(stored.url).origin)
+    throw new UsageError(
+      `GLOVEBOX_URL: the stored API key is one of ${new URL(stored.url).origin}. Set GLOVEBOX_API_KEY too, or run glovebox login ${url}`,
+    );
+  return { ...stored, ...(url === undefined ? {} : { url }) };
+}
+
+function readStored(file: string): ServerLogin {
   if (!existsSync(file)) throw new UsageError("No API key: run glovebox login, or set GLOVEBOX_API_KEY");
   try {
-    const stored = CredentialsSchema.parse(JSON.parse(readFileSync(file, "utf8")));
-    return { ...stored, ...(url === undefined ? {} : { url }) };
+    return CredentialsSchema.parse(JSON.parse(readFileSync(file, "utf8")));
   } catch {
     throw new UsageError("The stored API key cannot be read: run glovebox login again");
   }
