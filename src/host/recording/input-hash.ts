@@ -25,12 +25,19 @@ interface ExchangeInput {
   readonly id?: unknown;
 }
 
-/** Number of the HTTP exchange that an input of `fetch` belongs to. Versions of a tool may number their exchanges differently. */
-export function exchangeOf(text: string): { readonly id: number; readonly isRequest: boolean } | undefined {
+/**
+ * Returns the number of the HTTP exchange that an input of `fetch` belongs to. Versions of a tool may number their exchanges differently.
+ * `isNotice`: the answer says nothing, and whether such an input is sent can depend on time.
+ */
+export function exchangeOf(
+  text: string,
+): { readonly id: number; readonly isRequest: boolean; readonly isNotice: boolean } | undefined {
   if (text.length > MAX_CANONICAL_LENGTH) return undefined;
   try {
     const { op, id } = JSON.parse(text) as ExchangeInput;
-    return typeof id === "number" ? { id, isRequest: op === "request" } : undefined;
+    return typeof id === "number"
+      ? { id, isRequest: op === "request", isNotice: op === "cancel" || op === "closing" }
+      : undefined;
   } catch {
     return undefined;
   }

@@ -118,6 +118,7 @@ export class RecordedAnswers {
     const { at, answer } = request;
     const failure = answer === undefined ? undefined : failureOf(answer);
     if (failure !== undefined) this.#failures.add(failure.code);
+    if (request === NOTICE) return { envelope: answer, latencyMs: 0 };
     const settledAt = this.#settledAt.get(request.id);
     const isOpen = answer === undefined || (settledAt === undefined && (this.#isStopped || failure !== undefined));
     const envelope = isOpen && this.#match === "arguments" ? NO_ANSWER : answer;
@@ -145,6 +146,7 @@ export class RecordedAnswers {
     // Recordings of earlier versions have long requests under their full hash only.
     const request =
       this.#unused.get(keyOf(name, hash))?.shift() ?? this.#unused.get(keyOf(name, inputHashOf(text)))?.shift();
+    if (request === undefined && exchange?.isNotice === true) return NOTICE;
     if (request === undefined) {
       const recorded = [...this.#requests.values()].filter((one) => one.name === name).length;
       throw diverged(position, `one of the ${recorded} recorded requests to ${name}`, shown(name, text));
@@ -156,6 +158,12 @@ export class RecordedAnswers {
     return request;
   }
 }
+
+/** Stands for a notice that the recorded call has not sent. No recorded request has the id. */
+const NOTICE: RecordedRequest = {
+  ...{ id: 0, name: "fetch", inputHash: "", input: "", at: 0 },
+  answer: JSON.stringify({ ok: true, value: null }),
+};
 
 /** Returns the HTTP exchange that a recorded request begins, and its hash without the exchange's number; undefined for other requests. */
 function recordedExchangeOf({ name, input, exchange }: RecordedRequest): RecordedRequest["exchange"] {

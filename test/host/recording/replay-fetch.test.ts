@@ -14,7 +14,8 @@ beforeAll(async () => {
   server = createServer((request, response) => {
     received += 1;
     response.write(`${received} `);
-    request.pipe(response);
+    if (request.url === "/large") response.end(Buffer.alloc(3_000_000, "l"));
+    else request.pipe(response);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -31,6 +32,7 @@ const sourceOf = (body: string): string => `
   export const capabilities = { fetch: true };
   const send = async (body, path = "/", init = {}) =>
     (await (await fetch("${origin}" + path, { method: "POST", body, ...init })).text()).slice(0, 20);
+  const get = (path) => fetch("${origin}" + path);
   const sendStream = (path, ...texts) => send(stream(...texts), path, { duplex: "half" });
   const stream = (...texts) => new ReadableStream({
     start(controller) { for (const text of texts) controller.enqueue(new TextEncoder().encode(text)); controller.close(); },
@@ -43,7 +45,10 @@ async function record(body: string): Promise<{ readonly toolName: string; readon
   const toolName = `sender${tools}`;
   await glovebox.addTool({ name: toolName, source: sourceOf(body) }, { grant: ["fetch"] });
   let recording: CallRecording | undefined;
-  await glovebox.execute({ id: "c", toolName }, { record: { onRecording: (made) => (recording = made) } });
+  await glovebox.execute(
+    { id: "c", toolName },
+    { record: { onRecording: (made) => (recording = made), maxBytes: 16 * 1024 * 1024 } },
+  );
   return { toolName, recording: parseRecording(JSON.parse(JSON.stringify(recording))) };
 }
 
@@ -68,6 +73,11 @@ describe("another version finds its responses", () => {
       "leaves a request out before a long one",
       `await send("a"); return await send(long("b"));`,
       `return await send(long("b"));`,
+    ],
+    [
+      "does not read a response to its end",
+      `await (await get("/large")).text(); return 1;`,
+      `await (await get("/large")).body.cancel(); return 1;`,
     ],
     [
       "sends streams in another order",
