@@ -98,6 +98,17 @@ test.for([
   await expect(unpackArchive(await make())).rejects.toThrow(message);
 });
 
+test("says which way of compression is not supported", async () => {
+  const zip = makeZip([{ name: "tool.ts" }]);
+  const method = 10;
+  const lzma = 14;
+  zip.writeUInt16LE(lzma, zip.indexOf("PK\u0001\u0002") + method);
+  await expect(unpackArchive(zip)).rejects.toMatchObject({
+    code: "PARAM_INVALID",
+    message: expect.stringMatching(/^archive: The zip data .+: "unsupported compression method: 14"$/),
+  });
+});
+
 test("stops at the limit of the bytes, whatever the headers say", async () => {
   const large = "x".repeat(9 * 1024 * 1024);
   await expect(unpackArchive(await tgz(file("a.ts", large), file("b.ts", large)))).rejects.toThrow(

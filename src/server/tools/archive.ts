@@ -155,7 +155,8 @@ export async function unpackArchive(bytes: Buffer): Promise<Files> {
     else await readZip(bytes, collector);
   } catch (thrown) {
     if (thrown instanceof ToolError) throw thrown;
-    throw invalid(`The ${isGzip ? "tar" : "zip"} data is damaged, or has a path that is not plain`, thrown);
+    const why = isGzip ? "" : `: ${shown((thrown as Error).message)}`;
+    throw invalid(`The ${isGzip ? "tar" : "zip"} data is damaged, or has a path that is not plain${why}`, thrown);
   }
   return collector.finish();
 }
