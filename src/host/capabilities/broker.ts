@@ -5,14 +5,17 @@ import type { CapabilityEnvelope } from "../../sandbox/protocol/guest-messages.t
 import { toBoundedJson } from "../contract/tool-value.ts";
 import { isValueTooLarge, type ValueLimits } from "../contract/value-size.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
+import { sizeOf } from "../mcp/client/reading/json-size.ts";
 import type { RunningCallObserver } from "../pipeline/prepared-call.ts";
 import { isThenable, notifySafely } from "../util/host-callback.ts";
-import type { CpuAccount } from "../util/time-slicing.ts";
+import { type CpuAccount, runTimeSliced } from "../util/time-slicing.ts";
 import { untilAborted } from "../util/with-abort.ts";
 import type { Capability, CapabilityContext } from "./capability.ts";
 
 /** Bytes that every answer may have, even where `limits.outputBytes` is lower: a part of a response body has up to 256 KiB. */
 const MIN_ANSWER_BYTES = 1024 * 1024;
+/** Largest answer that is serialized without yielding to the event loop, in characters and values. A part of a response body is smaller. */
+const LARGE_ANSWER_SIZE = 512 * 1024;
 const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
 /**
@@ -176,10 +179,25 @@ export class CapabilityBroker {
         },
       );
     }
-    return toEnvelopeText(output.value, name, {
-      bytes: Math.max(limits.outputBytes, MIN_ANSWER_BYTES),
-      values: limits.jsonValues,
-    });
+    const { value } = output;
+    const most = { bytes: Math.max(limits.outputBytes, MIN_ANSWER_BYTES), values: limits.jsonValues };
+    if (sizeOf(value, LARGE_ANSWER_SIZE) <= LARGE_ANSWER_SIZE) return toEnvelopeText(value, name, most);
+    return await this.#writeLarge(value, name, most);
+  }
+
+  /** Serializes one large answer in each turn of the event loop: a tool may wait for a hundred, which then arrive together. */
+  async #writeLarge(value: unknown, name: string, most: ValueLimits): Promise<string> {
+    const { context, cpuAccount } = this.#options;
+    let text = "";
+    await runTimeSliced(
+      () => {
+        text = toEnvelopeText(value, name, most);
+        return true;
+      },
+      context.signal,
+      cpuAccount,
+    );
+    return text;
   }
 
   /** Waits for a function of the host until the call ends, so that a promise that never settles does not keep the request alive. */
