@@ -12,7 +12,7 @@ import { ReplicaRequests } from "../replicas/requests.ts";
 import { type MasterKey, openMasterKey } from "../secrets/master-key.ts";
 import { logErrors, type Startup } from "./startup.ts";
 
-/** Longest time in ms, beyond `drainMs`, that a start waits for the end of the server before it. */
+/** Longest time in ms, beyond `stopDelayMs` and `drainMs`, that a start waits for the end of the server before it. */
 const CLOSE_MS = 5_000;
 
 export interface Storage {
@@ -42,7 +42,7 @@ function openDatabaseOf({ config, log }: Startup): Promise<OpenDatabase> {
     dataDir: config.dataDir,
     onError: logErrors(log, "database"),
     onWaiting,
-    lock: { waitMs: config.drainMs + CLOSE_MS, onWaiting },
+    lock: { waitMs: config.stopDelayMs + config.drainMs + CLOSE_MS, onWaiting },
   });
 }
 
