@@ -110,6 +110,21 @@ describe.for(STORES)("with %s", (kind) => {
     await api("DELETE", `${base}/kv/price/values/rate`);
   });
 
+  test("a call is not replayed on other code that has the number of its version, unless the request names it", async () => {
+    await setPolicy({});
+    const deploy = (output: string) =>
+      api("POST", `${base}/tools`, { name: "again", source: `export default () => ${JSON.stringify(output)}` });
+    await deploy("old");
+    const { id } = await call({}, "again");
+    const replays = `${base}/calls/${id}/replays`;
+    expect((await api<Replay>("POST", replays, {})).body.verdict).toBe("identical");
+    expect((await api("DELETE", `${base}/tools/again`)).status).toBe(200);
+    await deploy("new");
+    const denied = await api<{ readonly error: { readonly message: string } }>("POST", replays, {});
+    expect([denied.status, denied.body.error.message]).toEqual([409, expect.stringContaining("Version 1 is another")]);
+    expect((await api<Replay>("POST", replays, { version: 1 })).body.verdict).toBe("different");
+  });
+
   test("a rehearsal reports exactly the calls that differ, of queued and streamed calls too", async () => {
     await setPolicy({});
     // By the clock of the database, which can differ from that of the test.

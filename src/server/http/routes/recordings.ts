@@ -134,6 +134,13 @@ export function addRecordingRoutes(app: App, dependencies: ServerDependencies): 
     const isKnown = (await findCall(db, tenantId, callId)) !== undefined;
     throw isKnown ? new RequestError("NOT_FOUND", "The call has no recording") : notFound("call", callId);
   };
+  /** @throws {RequestError} CONFLICT if the number of the recorded version is now one of other code: the tool was deleted, and deployed again */
+  const checkSameCode = async (tenantId: string, recording: CallRecording, version: number): Promise<void> => {
+    const found = await findVersion(db, { tenantId, toolName: recording.toolName }, version);
+    if (found?.language !== "javascript" || found.bundleHash === recording.bundle) return;
+    const message = `The code that the call ran was deleted with its tool. Version ${version} is another one now: name the version to replay the call on`;
+    throw new RequestError("CONFLICT", message);
+  };
   /** Registers the version that is to run. */
   const load = async (c: Context<AppEnv>, toolName: string, version: number): Promise<void> => {
     const { id, revision } = c.get("tenant");
@@ -171,6 +178,7 @@ export function addRecordingRoutes(app: App, dependencies: ServerDependencies): 
       const tenantId = c.get("tenant").id;
       const recording = await recordingOf(tenantId, params.call);
       const version = body.version ?? Number(recording.toolVersion);
+      if (body.version === undefined) await checkSameCode(tenantId, recording, version);
       await load(c, recording.toolName, version);
       using _slot = await admit(c);
       const replayed = await glovebox.replay(recording, {
