@@ -1,7 +1,7 @@
 // Durable runs of code: run_code starts a run, and answers with its id when it waits for a person. The tool get_run looks it up. Each attempt is a call
 // of run_code with the run in its context.
 import { randomUUID } from "node:crypto";
-import { type JsonValue, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
+import { type ErrorDetails, type JsonValue, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import { type CallContext, NO_USAGE } from "../contract/tool-call.ts";
 import type { Execution } from "../executors/execution.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
@@ -145,10 +145,14 @@ export function toOpenOutput({ id, state, waits }: Pick<RunRecord, "id" | "state
   return { status: state === "suspended" ? "suspended" : "running", run: { id, waits: shown }, hint: HINT };
 }
 
-/** Returns what get_run answers for a run that has failed. */
-export const toFailedOutput = (id: string, { code, message }: Pick<ToolError, "code" | "message">): JsonValue => ({
+/** Returns what get_run answers for a run that has failed, with the functions of ctx.onRollback and what became of them. */
+export const toFailedOutput = (
+  id: string,
+  { code, message, details }: Pick<ToolError, "code" | "message"> & { readonly details?: ErrorDetails | undefined },
+): JsonValue => ({
   status: "failed",
   error: { code, message },
+  ...(Array.isArray(details?.rollback) ? { rollback: details.rollback } : {}),
   run: { id },
 });
 

@@ -258,6 +258,12 @@ raise ValueError("no")`;
     expect(cancelled).toMatchObject({ error: { code: "CANCELLED" } });
     await expect.poll(async () => (await codeMode.runs?.list())?.map(({ state }) => state)).toEqual(["cancelled"]);
     expect(effects).toEqual(["listed"]);
+    const [run] = (await codeMode.runs?.list()) ?? [];
+    expect(await call(codeMode, "get_run", { id: run?.id })).toMatchObject({
+      status: "failed",
+      error: { code: "CANCELLED" },
+      rollback: [{ index: 0, state: "succeeded" }],
+    });
   });
 
   test("is not stopped by the time limit of its call while a person decides", async () => {
