@@ -81,6 +81,26 @@ export interface PlacementSources {
   readonly onWaitEnd: () => void;
 }
 
+/** A job next to the processes and calls of its owner. */
+interface Situation {
+  /** Processes of the owner that take calls. */
+  readonly own: readonly WorkerProcess[];
+  readonly pace: Pace;
+  readonly usesParentSlot: boolean;
+  /** Whether the job must not share its process. */
+  readonly isAlone: boolean;
+  /** Whether it must not share its process, and those of its owner run other tools only. */
+  readonly isForOtherTool: boolean;
+  /** Processes with calls that have just begun or that compute, of tools not known to be short. */
+  readonly unproven: readonly WorkerProcess[];
+  /** Whether the owner's last process without such calls is kept free for short calls. */
+  readonly isKeptFree: boolean;
+  /** Whether the last slot of all is kept free for nested calls. */
+  readonly isReserved: boolean;
+  /** Process of the owner's last short call. */
+  readonly home: WorkerProcess | undefined;
+}
+
 export class JobPlacement implements Disposable {
   readonly #room: CallRoom;
   readonly #manager: WorkerManager;
@@ -115,23 +135,14 @@ export class JobPlacement implements Disposable {
     if (!this.#manager.makeRoomFor(job.memoryMiB, job.owner)) return undefined;
     const own = this.#manager.usableBy(job.owner);
     if (job.fresh) return this.#freshFor(job, own.length);
-    const isAlone = job.exclusive === true || this.#quarantine.has(job.claim.toolKey);
     if (pace === "short") this.#recordShortUse(job.owner);
-    const unproven = own.some((worker) => worker.unproven > 0)
-      ? own.filter((worker) => this.hasUnprovenCalls(worker))
-      : NO_WORKERS;
-    const isForOtherTool = isAlone && !usesParentSlot && own.length > 0 && !this.#runsToolOf(job);
+    const situation = this.#situationOf(job, { own, pace, usesParentSlot });
+    const { isAlone, isForOtherTool } = situation;
     // The processes beyond the owner's limit are for its other tools.
     if (isAlone && !usesParentSlot && !isForOtherTool && this.#hasAllBusy(own)) return undefined;
-    // A process with one call has no room for another tool, so keeping one free would only halve the tool's throughput.
-    const isKeptFree =
-      !usesParentSlot && job.exclusive !== true && this.#keepsOneFree(job.owner, pace, unproven.length);
-    const isReserved = mayNest(job) && job.claim.parentSlot === undefined && this.#isLastSlotReserved();
-    const allowed = isKeptFree ? unproven : own;
-    const candidates = isReserved ? allowed.filter((worker) => this.#hasCallThatMayNest(worker)) : allowed;
-    const home = homeOfShortCalls(own);
-    let best = this.#leastLoaded(candidates, { pace, usesParentSlot, isAlone, unproven, home });
-    const isBusyBriefly = best === undefined && candidates.some((worker) => worker.runsOnMainThread);
+    const candidates = this.#candidatesFor(situation);
+    const loaded = this.#leastLoaded(candidates, situation);
+    const isBusyBriefly = loaded === undefined && candidates.some((worker) => worker.runsOnMainThread);
     if (isBusyBriefly && performance.now() - queuedAt < OWN_PROCESS_WAIT_MS) {
       if (waiting >= crowdOf(job)) {
         setBounded(this.#crowdedUntil, job.owner, performance.now() + CROWDED_MS, MAX_OWNERS);
@@ -139,27 +150,58 @@ export class JobPlacement implements Disposable {
       this.#scheduleSoon();
       return undefined;
     }
+    const worker = this.#newFor(job, situation, loaded) ?? loaded;
+    if (worker === undefined) return undefined;
+    if (pace === "short") {
+      worker.lastShortAt = performance.now();
+      for (const other of situation.unproven) if (other !== worker) this.#manager.priorities.setBackground(other, true);
+    }
+    if (worker.load === 0) worker.isExclusive = isAlone;
+    return worker;
+  }
+
+  #situationOf(job: Job, { own, pace, usesParentSlot }: Pick<Situation, "own" | "pace" | "usesParentSlot">): Situation {
+    const isAlone = job.exclusive === true || this.#quarantine.has(job.claim.toolKey);
+    const unproven = own.some((worker) => worker.unproven > 0)
+      ? own.filter((worker) => this.hasUnprovenCalls(worker))
+      : NO_WORKERS;
+    return {
+      own,
+      pace,
+      usesParentSlot,
+      isAlone,
+      isForOtherTool: isAlone && !usesParentSlot && own.length > 0 && !this.#runsToolOf(job),
+      unproven,
+      // A process with one call has no room for another tool, so keeping one free would only halve the tool's throughput.
+      isKeptFree: !usesParentSlot && job.exclusive !== true && this.#keepsOneFree(job.owner, pace, unproven.length),
+      isReserved: mayNest(job) && job.claim.parentSlot === undefined && this.#isLastSlotReserved(),
+      home: homeOfShortCalls(own),
+    };
+  }
+
+  #candidatesFor({ own, unproven, isKeptFree, isReserved }: Situation): readonly WorkerProcess[] {
+    const allowed = isKeptFree ? unproven : own;
+    return isReserved ? allowed.filter((worker) => this.#hasCallThatMayNest(worker)) : allowed;
+  }
+
+  /** Returns a further process for a job, if it should not run in the least loaded one and the owner may have another. */
+  #newFor(job: Job, situation: Situation, loaded: WorkerProcess | undefined): WorkerProcess | undefined {
+    const { own, pace, usesParentSlot, isAlone, isForOtherTool, unproven, isKeptFree, isReserved, home } = situation;
+    if (isKeptFree || isReserved) return undefined;
+    const isWaiting = loaded === undefined;
     // A process whose call waits for this one counts as idle.
-    const isCrowded = best === undefined || (best.load > 0 && !usesParentSlot);
+    const isCrowded = isWaiting || (loaded.load > 0 && !usesParentSlot);
+    const wouldDisplaceShort = pace === "long" && !isWaiting && loaded === home;
+    if (!isCrowded && !wouldDisplaceShort) return undefined;
     const hasNoneForShort = pace === "short" && unproven.length === own.length;
-    const wouldDisplaceShort = pace === "long" && best !== undefined && best === home;
     // Another tool's call that may compute without end keeps it from running.
-    const isShutOut = best === undefined && (isForOtherTool || (!isAlone && isEachExclusive(own)));
+    const isShutOut = isWaiting && (isForOtherTool || (!isAlone && isEachExclusive(own)));
     const isWaitedFor = usesParentSlot || hasNoneForShort || wouldDisplaceShort || isShutOut;
     // Its caller may keep a process of its own until the call has ended: to wait for that one would be for ever.
     const isNested = usesParentSlot && isAlone;
-    if ((isCrowded || wouldDisplaceShort) && !isKeptFree && !isReserved) {
-      const further = isShutOut ? MAX_FURTHER : 0;
-      const isWaiting = best === undefined;
-      const mayGrow = this.#manager.mayGrow(job.owner, { isWaitedFor, isNested, isWaiting, further });
-      if (mayGrow) best = this.#takeNew(job, { isNested, isShutOut, isWaiting }) ?? best;
-    }
-    if (pace === "short" && best !== undefined) {
-      best.lastShortAt = performance.now();
-      for (const worker of unproven) if (worker !== best) this.#manager.priorities.setBackground(worker, true);
-    }
-    if (best?.load === 0) best.isExclusive = isAlone;
-    return best;
+    const further = isShutOut ? MAX_FURTHER : 0;
+    if (!this.#manager.mayGrow(job.owner, { isWaitedFor, isNested, isWaiting, further })) return undefined;
+    return this.#takeNew(job, { isNested, isShutOut, isWaiting });
   }
 
   /**
@@ -217,19 +259,7 @@ export class JobPlacement implements Disposable {
   /** Returns the process with the fewest calls among those with room. */
   #leastLoaded(
     candidates: readonly WorkerProcess[],
-    {
-      pace,
-      usesParentSlot,
-      isAlone,
-      unproven,
-      home,
-    }: {
-      readonly pace: Pace;
-      readonly usesParentSlot: boolean;
-      readonly isAlone: boolean;
-      readonly unproven: readonly WorkerProcess[];
-      readonly home: WorkerProcess | undefined;
-    },
+    { pace, usesParentSlot, isAlone, unproven, home }: Situation,
   ): WorkerProcess | undefined {
     const { callsPerWorker, nestedPerWorker } = this.#room;
     let best: WorkerProcess | undefined;
