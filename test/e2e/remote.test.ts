@@ -73,7 +73,7 @@ test("says how to log in when there is no key", async () => {
 });
 
 test("names the variable that is wrong, and sends a stored key to its own server only", async () => {
-  const run = async (variables: NodeJS.ProcessEnv): Promise<readonly [number, string]> => {
+  const run = async (variables: NodeJS.ProcessEnv): Promise<readonly [number | null, string]> => {
     const { code, stderr } = await runInProcess(["tools"], { env: { ...env, ...variables } });
     return [code, stderr];
   };

@@ -60,7 +60,10 @@ class Debugger implements Inspector {
 
 test("calls that are cancelled at a breakpoint leave the debugger of the next call its isolate", async () => {
   const inspector = new Debugger();
-  await using glovebox = await createInspectedGlovebox({ limits: PATIENT_LIMITS, workers: { warmProcesses: 1 } }, inspector);
+  await using glovebox = await createInspectedGlovebox(
+    { limits: PATIENT_LIMITS, workers: { warmProcesses: 1 } },
+    inspector,
+  );
   await glovebox.addTool({ name: "stops", source: "export default ({ n }) => { debugger; return { n }; }" });
   for (let n = 0; n < 15; n += 1) {
     const paused = inspector.whenPaused();
@@ -79,7 +82,10 @@ test("calls that are cancelled at a breakpoint leave the debugger of the next ca
 
 test("the isolate of an ended call can be inspected until the next call; the process of the call takes no others", async () => {
   const inspector = new Debugger();
-  await using glovebox = await createInspectedGlovebox({ limits: PATIENT_LIMITS, workers: { warmProcesses: 1 } }, inspector);
+  await using glovebox = await createInspectedGlovebox(
+    { limits: PATIENT_LIMITS, workers: { warmProcesses: 1 } },
+    inspector,
+  );
   await glovebox.addTool({ name: "keeps", source: "globalThis.kept = 0; export default () => ({ kept: ++kept });" });
   for (let n = 1; n <= 3; n += 1) {
     const result = await glovebox.execute({ id: `c${n}`, toolName: "keeps", arguments: {} });
