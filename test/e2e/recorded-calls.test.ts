@@ -137,6 +137,22 @@ test("names the chunks of a stream that differ on another version", async () => 
     expect(await gloveboxIn(folder, ...args, "--version", "2")).toMatchObject({ code: 1, said });
 });
 
+test("runs no other code that has the number of the recorded version, unless it is named", async () => {
+  const tenant = createClient({ url: server.url, key: server.adminKey as string }).tenant("acme");
+  const deploy = (output: string) =>
+    tenant.deploy({ name: "again", source: `export default () => ${JSON.stringify(output)}` });
+  await deploy("old");
+  const { id } = await tenant.call("again", {});
+  expect(await gloveboxIn(folder, "replay", id)).toMatchObject({ code: 0 });
+  await tenant.deleteTool("again");
+  await deploy("new");
+  expect(await gloveboxIn(folder, "replay", id)).toEqual({
+    code: 2,
+    said: expect.stringContaining("version 1 is another"),
+  });
+  expect(await gloveboxIn(folder, "replay", id, "--version", "1")).toMatchObject({ code: 1 });
+});
+
 test("the written test passes, and fails after the tool has changed", async () => {
   const project = join(folder, "project");
   await mkdir(join(project, "node_modules"), { recursive: true });

@@ -88,6 +88,11 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await call("back")).output).toBe(2);
   });
 
+  test("does not roll back a tool that does not exist", async () => {
+    const rolledBack = await api<Problem>("POST", `${tools}/missing/releases/live/rollback`);
+    expect([rolledBack.status, rolledBack.body.error.message]).toEqual([404, 'There is no tool "missing"']);
+  });
+
   test("a tool without a live release takes only calls that name a version", async () => {
     await deploy("off", "export default () => 1;");
     expect((await remove("off/releases/live")).status).toBe(200);

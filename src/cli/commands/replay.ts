@@ -35,12 +35,22 @@ async function download(tenant: TenantClient, id: string, named: number | undefi
     tenant.version(recording.toolName, number),
     tenant.bundle(recording.toolName, number),
   ]);
-  return { recording, version, code: code as Fetched["code"] };
+  const fetched = { recording, version, code: code as Fetched["code"] };
+  if (named === undefined) checkSameCode(fetched);
+  return fetched;
 }
 
 /** Returns the hash of the code, which may be that of another version than the recorded one. */
 const hashOf = (code: StoredCode): string | undefined =>
   "files" in code ? locatePythonTool(code, "python", Number.POSITIVE_INFINITY)?.sha256 : code.sha256;
+
+/** @throws {UsageError} if the tool was deleted and deployed again, which gives the number of the recorded version to other code */
+function checkSameCode({ recording, version, code }: Fetched): void {
+  if (hashOf(code) === recording.bundle) return;
+  throw new UsageError(
+    `--version: the code that the call ran was deleted with its tool, and version ${version.version} is another one now. Name the version to replay the call on`,
+  );
+}
 
 /** Adds the version as the server runs it. The server has built it, so the code is the recorded code, byte for byte. */
 function addVersion(glovebox: Glovebox, { recording, version, code }: Fetched): void {

@@ -1,6 +1,7 @@
 // Decides which calls wait for a person's approval: by the tenant's policy, or by the tool's annotations.
 import { createHash } from "node:crypto";
 import { matchesName, type RegisteredTool, type ToolDefinition, ToolError } from "../../host/index.ts";
+import { keptInputText } from "../calls/input-text.ts";
 import type { ApprovalsTable } from "../database/schema.ts";
 import type { ServerTenantPolicy } from "../records/tenant-policy.ts";
 
@@ -40,12 +41,13 @@ export const mustWait = (reason: ApprovalReason, version: RegisteredTool): boole
  * @throws {ToolError} APPROVAL_REQUIRED for an input with bytes, which JSON text cannot represent
  */
 export function toInputText(input: unknown, toolName: string): string {
-  const text = JSON.stringify(input ?? {}, function (this: { readonly [key: string]: unknown }, key, value) {
+  const kept = keptInputText(input);
+  if (kept !== undefined) return kept;
+  return JSON.stringify(input ?? {}, function (this: { readonly [key: string]: unknown }, key, value) {
     if (!ArrayBuffer.isView(this[key])) return value;
     const message = `The call of "${toolName}" needs an approval, and its arguments contain bytes, which cannot be approved`;
     throw new ToolError("APPROVAL_REQUIRED", message, { recoverable: false, details: { approved: false } });
   });
-  return text;
 }
 
 export const sha256Of = (text: string): string => createHash("sha256").update(text).digest("hex");

@@ -8,6 +8,7 @@ import { isKeyRevoked } from "../records/api-keys.ts";
 import { type CallRow, findCall, type WholeCall } from "../records/calls.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import { type CallRequest, IdempotencyConflict } from "./call-request.ts";
+import { inputTextOf } from "./input-text.ts";
 import { toJsonParts } from "./outcome.ts";
 
 const NO_USAGE: ToolResult["usage"] = {
@@ -133,7 +134,7 @@ export function toShown(
   const parts = toJsonParts(result);
   return {
     parts: parts === undefined ? null : JSON.stringify(parts),
-    input: JSON.stringify(request.input ?? {}),
+    input: inputTextOf(request.input),
     output,
     error: result.success ? null : JSON.stringify(result.error),
     logs: JSON.stringify(result.logs),

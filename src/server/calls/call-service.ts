@@ -31,6 +31,7 @@ import { Cancellation } from "./cancellation.ts";
 import { wholeCall } from "./direct-call.ts";
 import { DirectCalls } from "./direct-calls.ts";
 import { ForwardedCalls } from "./forwarded-calls.ts";
+import { inputTextOf } from "./input-text.ts";
 import { type CallServiceDependencies, JournaledCallRunner } from "./journaled-call-runner.ts";
 import { LostCalls } from "./lost-calls.ts";
 import type { NeededHandler, NestedCalls } from "./nested-calls.ts";
@@ -228,7 +229,7 @@ export class CallService implements AsyncDisposable {
       started_at: null,
       run_at: row.created_at,
       attempts: 0,
-      input: JSON.stringify(request.input ?? {}),
+      input: inputTextOf(request.input),
     };
   }
 

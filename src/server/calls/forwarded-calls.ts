@@ -10,6 +10,7 @@ import type { DeclineReason, PeerCallMessage } from "../replicas/peers/messages.
 import { type PeerClient, type PeerExchange, PeerUnreachable } from "../replicas/peers/peer-client.ts";
 import { IdempotencyConflict } from "./call-request.ts";
 import type { DirectAnswer, DirectCall } from "./direct-call.ts";
+import { inputTextOf } from "./input-text.ts";
 import type { LostCalls } from "./lost-calls.ts";
 import { declinedError, isEvent, type LastMessage, passOn, toThrown, toWholeCall } from "./peer-answers.ts";
 import { elsewhere } from "./session-homes.ts";
@@ -198,7 +199,7 @@ export class Forwarding implements Disposable {
   /** Passes on the events of the call. Returns what ends it; undefined if the other replica is gone. */
   async #last(exchange: PeerExchange): Promise<LastMessage | { readonly ended: WholeCall } | undefined> {
     const { row, request, sink } = this.call;
-    const input = request.input === undefined ? [] : [JSON.stringify(request.input)];
+    const input = request.input === undefined ? [] : [inputTextOf(request.input)];
     try {
       for await (const { message, texts } of exchange.call(this.#toMessage(), input)) {
         if (message.type === "result") return { ended: toWholeCall(message, texts, row, request) };

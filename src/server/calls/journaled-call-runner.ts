@@ -32,6 +32,7 @@ import { CallRecordings } from "./call-recordings.ts";
 import type { CallCaller, CallRequest } from "./call-request.ts";
 import { toFailedResult, toShown, writeOutput } from "./call-results.ts";
 import type { ClusterSlot, ClusterSlots } from "./cluster-slots.ts";
+import { toArguments } from "./input-text.ts";
 import { LiveCalls } from "./live-calls.ts";
 import { type NeededHandler, NestedCalls } from "./nested-calls.ts";
 import { toContext } from "./new-call.ts";
@@ -128,7 +129,7 @@ export class JournaledCallRunner {
   /** Runs a call. Never rejects. */
   async execute(row: CallRow, request: CallRequest, caller: CallCaller, pins: Pins): Promise<ToolResult> {
     const { signal } = caller;
-    const call = { id: row.id, toolName: request.toolName, arguments: request.input ?? {} };
+    const call = { id: row.id, toolName: request.toolName, ...toArguments(request.input) };
     try {
       return await this.#observe(row, caller, pins, (added) =>
         this.#dependencies.glovebox.execute(call, {
@@ -166,7 +167,7 @@ export class JournaledCallRunner {
     { pins, sink }: { readonly pins: Pins; readonly sink: StreamSink },
   ): Promise<ToolResult> {
     const { onLog, onProgress, onChunk } = sink;
-    const call = { id: row.id, toolName: request.toolName, arguments: request.input ?? {} };
+    const call = { id: row.id, toolName: request.toolName, ...toArguments(request.input) };
     const run = async (added: CallContext): Promise<ToolResult> => {
       const context = { ...toContext(request, caller.tenant.id), signal: caller.signal, ...added, onProgress };
       let result: ToolResult | undefined;

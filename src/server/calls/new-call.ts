@@ -6,13 +6,14 @@ import { rootOf } from "../records/call-list.ts";
 import type { CallRow } from "../records/calls.ts";
 import { LIVE } from "../tools/tenant-tools.ts";
 import type { CallRequest } from "./call-request.ts";
+import { inputTextOf } from "./input-text.ts";
 
 function requestHash(request: CallRequest): string {
   const { toolName, input, version, alias, sessionId, timeoutMs } = request;
+  const others = [version, alias, sessionId, timeoutMs].map((value) => JSON.stringify(value ?? null));
+  const inputText = input === undefined || input === null ? "null" : inputTextOf(input);
   return createHash("sha256")
-    .update(
-      JSON.stringify([toolName, input ?? null, version ?? null, alias ?? null, sessionId ?? null, timeoutMs ?? null]),
-    )
+    .update(`[${[JSON.stringify(toolName), inputText, ...others].join(",")}]`)
     .digest("hex");
 }
 

@@ -11,6 +11,7 @@ import {
 } from "../replicas/peers/messages.ts";
 import type { CallRequest } from "./call-request.ts";
 import { keyRevokedError, tenantDeletedError } from "./call-results.ts";
+import { inputTextOf } from "./input-text.ts";
 import type { StreamSink } from "./journaled-call-runner.ts";
 
 type MessageOf<Type extends AnswerMessage["type"]> = Extract<AnswerMessage, { readonly type: Type }>;
@@ -70,8 +71,6 @@ export const overloadedError = (message: string): ToolError =>
 export const toThrown = ({ code, message, recoverable, details }: MessageOf<"thrown">): ToolError =>
   new ToolError(code, message, { recoverable, ...(details === undefined ? {} : { details: details as ErrorDetails }) });
 
-const toInput = ({ input }: CallRequest): string => JSON.stringify(input ?? {});
-
 /** Returns the message with the record of a call, and its texts. */
 export function toResult(
   call: WholeCall,
@@ -79,7 +78,7 @@ export function toResult(
 ): { readonly message: MessageOf<"result">; readonly texts: readonly string[] } {
   const { timeline: _, ...all } = call;
   // The other replica has the input of its own request.
-  const hasInput = call.input !== toInput(request);
+  const hasInput = call.input !== inputTextOf(request.input);
   const kept = RESULT_TEXTS.filter((name) => all[name] != null && (name !== "input" || hasInput));
   // Not those that a later release has added to the table.
   const names = Object.keys(ResultRowSchema.shape) as (keyof typeof ResultRowSchema.shape)[];
@@ -105,5 +104,5 @@ export function toWholeCall(
     throw new PeerProtocolError("The record is not that of the call");
   const none = Object.fromEntries(RESULT_TEXTS.map((name) => [name, null])) as { readonly [Name in ResultText]: null };
   const given = Object.fromEntries(names.map((name, index) => [name, texts[index] ?? null]));
-  return { ...row, ...none, timeline: null, ...(hasInput ? {} : { input: toInput(request) }), ...given };
+  return { ...row, ...none, timeline: null, ...(hasInput ? {} : { input: inputTextOf(request.input) }), ...given };
 }

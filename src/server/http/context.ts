@@ -104,6 +104,8 @@ export interface AppVariables {
   keyRate?: QuotaStatus;
   /** Headers of an error that say what is left of the limits of the tenant and the key. */
   rateHeaders?: { readonly [name: string]: string };
+  /** Set by the guard of a route with a body that takes long to parse and to serialize. */
+  isLargeBody?: true;
   /** Set by the guard of a route whose response may stay open. */
   stream: OpenStream;
 }

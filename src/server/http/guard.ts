@@ -8,7 +8,7 @@ import { RATE_MS, rateStatus, toRateLimitHeaders } from "../quotas/quota-status.
 import type { TenantRecord } from "../records/tenants.ts";
 import type { AppEnv, ServerDependencies } from "./context.ts";
 import { RequestError } from "./problem.ts";
-import { JSON_TYPE, keepText } from "./request-body.ts";
+import { JSON_TYPE, keepBody } from "./request-body.ts";
 import { isStream, type RouteOptions } from "./route-options.ts";
 
 /** Time in ms after which a body has come slowly. */
@@ -130,7 +130,7 @@ export function createGuard(
         (c.get("tenant") as TenantRecord | undefined)?.id ?? (c.get("principal") as Principal | undefined)?.keyId;
       const bytes = kept.use(dependencies.bodies.keep(owner ?? ANONYMOUS));
       const startedAt = performance.now();
-      await keepText(c, Math.min(maxBodyBytes ?? Number.POSITIVE_INFINITY, dependencies.maxBodyBytes), bytes);
+      await keepBody(c, Math.min(maxBodyBytes ?? Number.POSITIVE_INFINITY, dependencies.maxBodyBytes), bytes);
       if (scope !== "public" && performance.now() - startedAt > SLOW_BODY_MS) await checkAgain(c, name, dependencies);
     }
     if (streams?.(c) !== true) return await next();

@@ -3,6 +3,7 @@ import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { ToolError, toHttpStatus, toRetryAfterSeconds } from "../../../host/index.ts";
 import type { CallCaller, CallRequest } from "../../calls/call-request.ts";
+import { inputTextOf, keepInputText } from "../../calls/input-text.ts";
 import { toRateLimitHeaders } from "../../quotas/quota-status.ts";
 import type { CallRow } from "../../records/calls.ts";
 import { checkStoredBytes } from "../../records/stored-bytes.ts";
@@ -95,6 +96,7 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
         approvedBy,
       };
       const caller: CallCaller = { ...callerOf(c), signal: c.req.raw.signal };
+      if (c.get("isLargeBody")) await keepInputText(input, c.req.raw.signal);
       if (isAsync(c)) {
         const row = await withRateHeaders(c, () => dependencies.calls.enqueue(request, callerOf(c)));
         await addRateHeaders(c);
@@ -154,13 +156,14 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
       if (new Set(keys).size !== keys.length)
         throw new RequestError("INVALID", "calls: Expected a different idempotencyKey for each call");
       const caller: CallCaller = { ...callerOf(c), signal: c.req.raw.signal };
+      if (c.get("isLargeBody")) for (const { input } of body.calls) await keepInputText(input, c.req.raw.signal);
       const isLater = isAsync(c);
       if (isLater) {
         // All or none: a client that repeats a rejected request must not repeat calls without a key that were queued before a quota was used up.
         const inputs = body.calls.flatMap(({ idempotencyKey, input }) =>
-          idempotencyKey === undefined ? [input ?? {}] : [],
+          idempotencyKey === undefined ? [inputTextOf(input)] : [],
         );
-        const bytes = inputs.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(inputs));
+        const bytes = inputs.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
         await checkStoredBytes(dependencies.database.db, caller.tenant.id, { what: "The inputs of the calls", bytes });
         if (inputs.length > 0) await withRateHeaders(c, () => dependencies.calls.checkQueue(caller, inputs.length));
       }

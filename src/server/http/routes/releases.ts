@@ -12,11 +12,11 @@ import {
   storeRelease,
 } from "../../records/releases.ts";
 import { touchTenant } from "../../records/tenants.ts";
-import { findVersion } from "../../records/tool-versions.ts";
+import { findLatest, findVersion } from "../../records/tool-versions.ts";
 import { emitEvents } from "../../records/webhooks.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { AliasSchema, OkSchema, pageOf } from "../schemas/common.ts";
 import { ReleaseSchema, SetReleaseSchema } from "../schemas/tools.ts";
@@ -130,7 +130,10 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
     async (c, input) => {
       const { tool: toolName, alias } = input.params;
       const release = await setRelease(c, { toolName, alias }, "rollback", async (transaction) => {
-        const previous = await findPrevious(transaction, { tenantId: c.get("tenant").id, toolName, alias });
+        const tenantId = c.get("tenant").id;
+        const previous = await findPrevious(transaction, { tenantId, toolName, alias });
+        if (previous === undefined && (await findLatest(transaction, { tenantId, toolName })) === undefined)
+          throw notFound("tool", toolName);
         if (previous === undefined)
           throw new RequestError("CONFLICT", "The alias ran nothing before that it could go back to");
         return previous;
