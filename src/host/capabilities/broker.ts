@@ -5,7 +5,6 @@ import type { CapabilityEnvelope } from "../../sandbox/protocol/guest-messages.t
 import { toBoundedJson } from "../contract/tool-value.ts";
 import { isValueTooLarge, type ValueLimits } from "../contract/value-size.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
-import { sizeOf } from "../mcp/client/reading/json-size.ts";
 import type { RunningCallObserver } from "../pipeline/prepared-call.ts";
 import { isThenable, notifySafely } from "../util/host-callback.ts";
 import { type CpuAccount, runTimeSliced } from "../util/time-slicing.ts";
@@ -14,9 +13,22 @@ import type { Capability, CapabilityContext } from "./capability.ts";
 
 /** Bytes that every answer may have, even where `limits.outputBytes` is lower: a part of a response body has up to 256 KiB. */
 const MIN_ANSWER_BYTES = 1024 * 1024;
-/** Largest answer that is serialized without yielding to the event loop, in characters and values. A part of a response body is smaller. */
-const LARGE_ANSWER_SIZE = 512 * 1024;
+/** UTF-16 code units of an answer that has its turn of the event loop for itself. A part of a response body is smaller. */
+const LARGE_ANSWER_LENGTH = 512 * 1024;
 const INPUT_CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
+
+/** Whether a large answer was serialized in this turn of the event loop. Others then wait for a later one. */
+let isTurnUsed = false;
+
+function noteLength(text: string): string {
+  if (text.length > LARGE_ANSWER_LENGTH && !isTurnUsed) {
+    isTurnUsed = true;
+    setImmediate(() => {
+      isTurnUsed = false;
+    });
+  }
+  return text;
+}
 
 /**
  * Converts a thrown value to an envelope for the tool. The tool receives the code and message of a ToolError. For errors that are meant for
@@ -179,19 +191,18 @@ export class CapabilityBroker {
         },
       );
     }
-    const { value } = output;
     const most = { bytes: Math.max(limits.outputBytes, MIN_ANSWER_BYTES), values: limits.jsonValues };
-    if (sizeOf(value, LARGE_ANSWER_SIZE) <= LARGE_ANSWER_SIZE) return toEnvelopeText(value, name, most);
-    return await this.#writeLarge(value, name, most);
+    const serialize = (): string => noteLength(toEnvelopeText(output.value, name, most));
+    return isTurnUsed ? await this.#inLaterTurn(serialize) : serialize();
   }
 
-  /** Serializes one large answer in each turn of the event loop: a tool may wait for a hundred, which then arrive together. */
-  async #writeLarge(value: unknown, name: string, most: ValueLimits): Promise<string> {
+  /** Serializes an answer in a turn that tenants share: a tool may wait for a hundred large answers, which then arrive together. */
+  async #inLaterTurn(serialize: () => string): Promise<string> {
     const { context, cpuAccount } = this.#options;
     let text = "";
     await runTimeSliced(
       () => {
-        text = toEnvelopeText(value, name, most);
+        text = serialize();
         return true;
       },
       context.signal,

@@ -31,7 +31,7 @@ import { Cancellation } from "./cancellation.ts";
 import { wholeCall } from "./direct-call.ts";
 import { DirectCalls } from "./direct-calls.ts";
 import { ForwardedCalls } from "./forwarded-calls.ts";
-import { inputTextOf } from "./input-text.ts";
+import { inputTextOf, parseInput } from "./input-text.ts";
 import { type CallServiceDependencies, JournaledCallRunner } from "./journaled-call-runner.ts";
 import { LostCalls } from "./lost-calls.ts";
 import type { NeededHandler, NestedCalls } from "./nested-calls.ts";
@@ -114,7 +114,7 @@ export class CallService implements AsyncDisposable {
         const retention = tenant?.policy.retention ?? { callDays: 1, keepContent: false };
         const { input } = await withContents(dependencies.database.db, row);
         return {
-          outcome: toOutcome(result, JSON.parse(input ?? "{}"), { retention }, dependencies.database.clock.now()),
+          outcome: toOutcome(result, await parseInput(input ?? "{}"), { retention }, dependencies.database.clock.now()),
           parts: toStoredParts(result, retention.keepContent),
         };
       },
@@ -383,7 +383,7 @@ export class CallService implements AsyncDisposable {
     if (tenant === undefined) return toFailedResult(row, tenantDeletedError(), this.#dependencies.onError);
     const request: CallRequest = {
       toolName: row.tool_name,
-      input: JSON.parse(row.input ?? "{}"),
+      input: await parseInput(row.input ?? "{}"),
       alias: row.alias,
       ...(row.session_id === null ? {} : { sessionId: row.session_id }),
       ...(row.timeout_ms === null ? {} : { timeoutMs: row.timeout_ms }),

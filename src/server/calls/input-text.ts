@@ -1,5 +1,6 @@
 // The input of a call as JSON text. Serializing a large one holds the event loop, so it is done once, in time slices, before all that need it.
-import type { JsonValue, ToolCall } from "../../host/index.ts";
+import { type JsonValue, LIMITS, type ToolCall } from "../../host/index.ts";
+import { isSmallJson, parseLargeText } from "../../host/json/parse-json.ts";
 import { writeJson } from "../../host/json/write-json.ts";
 
 /** Texts of large inputs. */
@@ -11,6 +12,27 @@ const texts = new WeakMap<object, string>();
  */
 export async function keepInputText(input: unknown, signal: AbortSignal): Promise<void> {
   if (typeof input === "object" && input !== null) texts.set(input, await writeJson(input as JsonValue, signal));
+}
+
+const LARGE_LIMITS = {
+  bytes: Number.MAX_SAFE_INTEGER,
+  depth: LIMITS.jsonDepth.max,
+  values: LIMITS.jsonValues.max,
+} as const;
+const CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
+const NEVER = new AbortController().signal;
+
+/** Parses the stored input of a call, a large one in time slices. Its text is kept. */
+export async function parseInput(text: string): Promise<unknown> {
+  if (isSmallJson(text)) return JSON.parse(text);
+  try {
+    const input = await parseLargeText(text, LARGE_LIMITS, CODES, "The input", NEVER);
+    if (typeof input === "object" && input !== null) texts.set(input, text);
+    return input;
+  } catch {
+    // No tool can receive it: its call ends with the reason.
+    return JSON.parse(text);
+  }
 }
 
 /** Returns the text of an input that was kept; undefined if none was. */

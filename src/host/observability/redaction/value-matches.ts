@@ -98,14 +98,24 @@ function* issuedKeys(text: string): Iterable<SecretMatch> {
     yield { start: index, end: index + key.length, label: "api-key" };
 }
 
-const SEARCHES: readonly ((text: string, isSecret: (name: string) => boolean) => Iterable<SecretMatch>)[] = [
-  privateKeys,
-  webTokens,
-  issuedKeys,
-  credentials,
-  userInfos,
-  cardNumbers,
-  assignments,
+interface Search {
+  /** Returns false for a text that the search finds nothing in. Most texts are short and plain, and a search costs half a microsecond. */
+  readonly mayFind: (text: string) => boolean;
+  readonly find: (text: string, isSecret: (name: string) => boolean) => Iterable<SecretMatch>;
+}
+
+/** Twelve digits, which the shortest card number has, with at most one character between two of them. */
+const CARD_DIGITS = /(?:\d\D?){11}\d/;
+const ASSIGNMENT = /[=:]|-[A-Za-z]/;
+
+const SEARCHES: readonly Search[] = [
+  { find: privateKeys, mayFind: (text) => text.includes("-----BEGIN ") },
+  { find: webTokens, mayFind: (text) => text.includes(OBJECT_BEGINS) },
+  { find: issuedKeys, mayFind: (text) => text.search(KEY_PREFIXES) >= 0 },
+  { find: credentials, mayFind: (text) => text.search(SCHEME) >= 0 },
+  { find: userInfos, mayFind: (text) => text.includes("://") },
+  { find: cardNumbers, mayFind: (text) => CARD_DIGITS.test(text) },
+  { find: assignments, mayFind: (text) => ASSIGNMENT.test(text) },
 ];
 
 /** A replacement of an earlier redaction, which is kept. */
@@ -120,7 +130,7 @@ const MIN_LENGTH = 6;
  */
 export function redactMatches(text: string, isSecret: (name: string) => boolean): string {
   if (text.length < MIN_LENGTH) return text;
-  const matches = SEARCHES.flatMap((search) => [...search(text, isSecret)]);
+  const matches = SEARCHES.flatMap(({ find, mayFind }) => (mayFind(text) ? [...find(text, isSecret)] : []));
   if (matches.length === 0) return text;
   matches.sort((a, b) => a.start - b.start || b.end - a.end);
   let written = "";
