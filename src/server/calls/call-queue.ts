@@ -60,6 +60,8 @@ export class CallQueue implements AsyncDisposable {
   #reportingFull: NodeJS.Timeout | undefined;
   #recovering: Promise<void> | undefined;
   #isWanted = false;
+  /** Whether calls were added since the last claim has begun. */
+  #isNotified = false;
   /** Id of a tenant after which the next look at the waiting tenants begins. */
   #after = "";
   #isClosed = false;
@@ -118,8 +120,16 @@ export class CallQueue implements AsyncDisposable {
       return;
     }
     this.claimSoon();
-    const hasFreeSlot = this.#running.size < MAX_RUNNING && Math.max(0, ...this.#counts().values()) < MOST_OF_TENANT;
-    if (!this.#isClosed && hasFreeSlot) return;
+    if (this.#isClosed || this.#isFull) this.#reportFull();
+    // The claim that runs may take the last free slots.
+    else this.#isNotified = true;
+  }
+
+  get #isFull(): boolean {
+    return this.#running.size >= MAX_RUNNING || Math.max(0, ...this.#counts().values()) >= MOST_OF_TENANT;
+  }
+
+  #reportFull(): void {
     this.#reportingFull ??= setTimeout(() => {
       this.#reportingFull = undefined;
       this.#dependencies.onFull?.();
@@ -132,6 +142,8 @@ export class CallQueue implements AsyncDisposable {
     if (this.#isClosed || this.#isDelivered) return;
     this.#claiming ??= this.#safely(() => this.#claim()).finally(() => {
       this.#claiming = undefined;
+      if (this.#isNotified && this.#isFull) this.#reportFull();
+      this.#isNotified = false;
       if (this.#isWanted && this.#running.size < MAX_RUNNING) this.claimSoon();
     });
   }
