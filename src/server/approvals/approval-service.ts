@@ -18,6 +18,7 @@ import {
   parkClaimed,
   releaseCall,
   storeDecision,
+  toWaiting,
 } from "../records/approvals.ts";
 import { type Actor, appendAudit, SERVER_ACTOR } from "../records/audit.ts";
 import { endCall, notRunOutcome } from "../records/call-outcomes.ts";
@@ -226,14 +227,8 @@ export class ApprovalService implements AsyncDisposable {
     const approval = this.#newApproval(call, tenant, needed, origin);
     const waiting: CallRow = {
       ...call,
-      state: "waiting_for_approval",
-      effects: "none",
-      approval_id: approval.id,
-      attempts: 0,
-      tool_version: approval.tool_version,
-      started_at: null,
+      ...toWaiting(approval),
       run_at: null,
-      lease_until: null,
     };
     const known = await this.#store(waiting, approval, async (transaction) => {
       const joined = origin === "mcp" ? await this.#findSame(transaction, approval) : undefined;

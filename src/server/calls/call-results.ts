@@ -1,5 +1,6 @@
 // Checks before a call runs, and conversions between its result and its row.
 import { setTimeout as sleep } from "node:timers/promises";
+import { NO_USAGE } from "../../host/contract/tool-call.ts";
 import { ToolError, type ToolResult, toJson, unavailable } from "../../host/index.ts";
 import { writeJson } from "../../host/json/write-json.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
@@ -8,23 +9,8 @@ import { isKeyRevoked } from "../records/api-keys.ts";
 import { type CallRow, findCall, type WholeCall } from "../records/calls.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import { type CallRequest, IdempotencyConflict } from "./call-request.ts";
-import { inputTextOf } from "./input-text.ts";
+import { inputTextOf, NEVER } from "./input-text.ts";
 import { toJsonParts } from "./outcome.ts";
-
-const NO_USAGE: ToolResult["usage"] = {
-  cpuMs: 0,
-  heapBytes: 0,
-  peakBytes: 0,
-  queueMs: 0,
-  bundleMs: 0,
-  startMs: 0,
-  executeMs: 0,
-  logsDropped: 0,
-  inputBytes: 0,
-  outputBytes: 0,
-  egressBytesOut: 0,
-  egressBytesIn: 0,
-};
 
 /** Returns the result of a call that failed before it reached the Glovebox. @param onError receives the cause of an internal error */
 export function toFailedResult(
@@ -113,7 +99,6 @@ export function checkSame(known: CallRow, row: CallRow): CallRow {
 
 /** Outputs with more bytes are serialized over several turns of the event loop. */
 const LARGE_OUTPUT_BYTES = 256 * 1024;
-const NEVER = new AbortController().signal;
 
 /** Returns the output of a call as JSON text, with bytes as base64; null for a failed call. */
 export async function writeOutput(result: ToolResult): Promise<string | null> {

@@ -14,19 +14,26 @@ export async function keepInputText(input: unknown, signal: AbortSignal): Promis
   if (typeof input === "object" && input !== null) texts.set(input, await writeJson(input as JsonValue, signal));
 }
 
-const LARGE_LIMITS = {
-  bytes: Number.MAX_SAFE_INTEGER,
-  depth: LIMITS.jsonDepth.max,
-  values: LIMITS.jsonValues.max,
-} as const;
 const CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
-const NEVER = new AbortController().signal;
+/** Signal of work that nothing ends. */
+export const NEVER: AbortSignal = new AbortController().signal;
+
+/**
+ * Parses large JSON text in time slices.
+ * @param what names the value in messages
+ * @throws {ToolError} PARAM_INVALID, as a rejection, for a value that no tool can receive
+ */
+export async function parseLargeJson(text: string, what: string, signal: AbortSignal): Promise<JsonValue> {
+  // The limit of bytes was checked when the text was read.
+  const limits = { bytes: Number.MAX_SAFE_INTEGER, depth: LIMITS.jsonDepth.max, values: LIMITS.jsonValues.max };
+  return await parseLargeText(text, limits, CODES, what, signal);
+}
 
 /** Parses the stored input of a call, a large one in time slices. Its text is kept. */
 export async function parseInput(text: string): Promise<unknown> {
   if (isSmallJson(text)) return JSON.parse(text);
   try {
-    const input = await parseLargeText(text, LARGE_LIMITS, CODES, "The input", NEVER);
+    const input = await parseLargeJson(text, "The input", NEVER);
     if (typeof input === "object" && input !== null) texts.set(input, text);
     return input;
   } catch {

@@ -1,8 +1,9 @@
 // Reads the body of a request up to its limit, as text in valid UTF-8.
 import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
-import { type JsonValue, LIMITS, ToolError } from "../../host/index.ts";
-import { isSmallJson, parseLargeText } from "../../host/json/parse-json.ts";
+import { type JsonValue, ToolError } from "../../host/index.ts";
+import { isSmallJson } from "../../host/json/parse-json.ts";
+import { parseLargeJson } from "../calls/input-text.ts";
 import type { KeptBody } from "./body-bytes.ts";
 import type { AppEnv } from "./context.ts";
 import { RequestError } from "./problem.ts";
@@ -78,13 +79,10 @@ export async function readText(c: Context<AppEnv>, maxBytes: number, kept: KeptB
   return await (await readBody(c.req.raw, maxBytes, kept)).text();
 }
 
-const CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
-
 /** Parses a large body in time slices. @throws {RequestError} MALFORMED, also for a value that no tool can receive */
-async function parseLargeBody(text: string, maxBytes: number, signal: AbortSignal): Promise<JsonValue> {
-  const limits = { bytes: maxBytes, depth: LIMITS.jsonDepth.max, values: LIMITS.jsonValues.max };
+async function parseLargeBody(text: string, signal: AbortSignal): Promise<JsonValue> {
   try {
-    return await parseLargeText(text, limits, CODES, "The body", signal);
+    return await parseLargeJson(text, "The body", signal);
   } catch (thrown) {
     if (!(Error.isError(thrown) && thrown instanceof ToolError)) throw thrown;
     throw new RequestError("MALFORMED", thrown.message);
@@ -97,7 +95,7 @@ export async function keepBody(c: Context<AppEnv>, maxBytes: number, kept: KeptB
   // hono keeps promises there, although the types say values.
   c.req.bodyCache.text = Promise.resolve(text) as never;
   if (isSmallJson(text)) return;
-  const value = await parseLargeBody(text, maxBytes, c.req.raw.signal);
+  const value = await parseLargeBody(text, c.req.raw.signal);
   // hono's own parses the whole text at once.
   c.req.json = async () => value as never;
   c.set("isLargeBody", true);

@@ -31,20 +31,23 @@ export async function insertWaiting(
   return known;
 }
 
+/** Returns the columns of a call that waits for an approval. */
+export const toWaiting = (approval: ApprovalRow) =>
+  ({
+    state: "waiting_for_approval",
+    effects: "none",
+    approval_id: approval.id,
+    attempts: 0,
+    tool_version: approval.tool_version,
+    started_at: null,
+    lease_until: null,
+  }) as const;
+
 /** Lets a call that was claimed from the queue wait for an approval. Returns false if the claim has been lost. */
 export async function parkClaimed(transaction: Db, call: CallRow, approval: ApprovalRow): Promise<boolean> {
   const { numUpdatedRows } = await transaction
     .updateTable("calls")
-    .set({
-      state: "waiting_for_approval",
-      effects: "none",
-      approval_id: approval.id,
-      attempts: 0,
-      tool_version: approval.tool_version,
-      started_at: null,
-      lease_owner: null,
-      lease_until: null,
-    })
+    .set({ ...toWaiting(approval), lease_owner: null })
     .where("id", "=", call.id)
     .where("fence", "=", call.fence)
     .where("state", "=", "running")
