@@ -88,7 +88,7 @@ export class CallSecrets {
   }
 
   /**
-   * Restores a placeholder that an earlier attempt of a durable run has received, with the secret's value of today. If the tool has no such secret
+   * Restores a placeholder that an earlier attempt of a durable run has received, with the secret's current value. If the tool has no such secret
    * any more, requests that contain the placeholder are denied.
    */
   async restore(name: string, placeholder: unknown): Promise<void> {
