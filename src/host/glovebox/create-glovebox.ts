@@ -2,7 +2,7 @@
 import { loadSandboxArtifacts } from "../../bundler/artifacts/sandbox-artifacts.ts";
 import { Bundler } from "../../bundler/bundler.ts";
 import { ownerOfTool } from "../../bundler/cache/artifact-owners.ts";
-import { createBundleCache } from "../../bundler/cache/bundle-cache.ts";
+import { type BundleCache, createBundleCache } from "../../bundler/cache/bundle-cache.ts";
 import type { ToolSource } from "../../bundler/tool-bundle.ts";
 import { ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
@@ -20,7 +20,7 @@ import {
 } from "../config/options.ts";
 import { DefinitionExtractor } from "../executors/extract-definition.ts";
 import { createHostLog, type HostLog } from "../observability/operator-log.ts";
-import { createTelemetry } from "../observability/telemetry/telemetry.ts";
+import { createTelemetry, type Telemetry } from "../observability/telemetry/telemetry.ts";
 import { PythonDefinitionExtractor } from "../python/extract-python-definition.ts";
 import { loadPythonRuntime } from "../python/load-runtime.ts";
 import { PythonHost } from "../python/python-host.ts";
@@ -34,7 +34,7 @@ import { oldNodeMessage } from "../util/node-version.ts";
 import type { CallPool } from "../workers/call-pool.ts";
 import type { Inspector } from "../workers/inspected-isolate.ts";
 import { startWorkers } from "../workers/start-workers.ts";
-import type { WorkerPool } from "../workers/worker-pool.ts";
+import type { WorkerPool, WorkerPoolOptions } from "../workers/worker-pool.ts";
 import { Glovebox } from "./glovebox.ts";
 
 /**
@@ -81,60 +81,103 @@ async function openGlovebox(
   inspector: Inspector | undefined,
   prepare?: (bundler: Bundler) => void,
 ): Promise<Glovebox> {
+  const config = await readConfig(options);
+  // Loaded now, so that it does not delay a tenant's first call.
+  if (config.egress.allow.length > 0) loadHttpClient();
+  const artifacts = await loadSandboxArtifacts();
+  const telemetry = config.telemetry === undefined ? undefined : await createTelemetry(config.telemetry);
+  const log = config.logger === undefined ? undefined : await createHostLog(config.logger);
+  const cache = await openCache(config, log);
+  // What is open is closed again if a later step fails. After the last of them, the Glovebox closes it.
+  await using opened = new AsyncDisposableStack();
+  const bundler = opened.use(new Bundler({ ...config.bundler, cache }));
+  prepare?.(bundler);
+  const started = await startWorkers({
+    artifacts,
+    cache,
+    hardening: config.hardening,
+    inspector,
+    isolatesPerProcess: ISOLATES_PER_WORKER,
+    pool: poolOptions(config, inspector !== undefined),
+  });
+  const { launcher, engineKey } = started;
+  const local = opened.use(started.workers);
+  const pool = await openPool(config, local, log);
+  const glovebox = new Glovebox({
+    config,
+    ...createRouters(config, telemetry, log),
+    python: new PythonHost({
+      extractor: new PythonDefinitionExtractor(local, cache),
+      loadRuntime: async () => {
+        const { coarseTime, python } = config;
+        const runtime = await loadPythonRuntime({
+          artifacts,
+          pool: local,
+          cache,
+          engineKey,
+          coarseTime,
+          packages: python.packages,
+        });
+        pool.preparePython?.(runtime.environment);
+        return runtime;
+      },
+    }),
+    bundler,
+    pool,
+    cache,
+    // Code caches are made on this machine: V8 trusts them, and an executor is not trusted.
+    extractor: new DefinitionExtractor({ pool: local, cache, engineKey }),
+    launcher,
+    log,
+  });
+  opened.move();
+  await addConfiguredTools(glovebox, config, cache);
+  return glovebox;
+}
+
+/** Returns the options with their defaults, after a check of the version of Node and of the paths that they name. */
+async function readConfig(options: GloveboxOptions | undefined): Promise<Config> {
   const oldNode = oldNodeMessage();
   if (oldNode !== undefined) throw unavailable("unsupported", oldNode);
   const config = parseConfig(options);
-  const { kv: configuredStore } = config;
-  const storePath = typeof configuredStore === "object" && "path" in configuredStore ? configuredStore.path : undefined;
+  const { kv } = config;
+  const storePath = typeof kv === "object" && "path" in kv ? kv.path : undefined;
   await checkConfiguredPaths({
     bundler: config.bundler,
     python: config.python,
     // The default file is checked only when a tool uses it: most hosts do not need it.
     storePath: options?.kv === undefined ? undefined : storePath,
   });
-  // Loaded now, so that it does not delay a tenant's first call.
-  if (config.egress.allow.length > 0) loadHttpClient();
-  const artifacts = await loadSandboxArtifacts();
-  const { limits, tenants, coarseTime, egress, secrets, hardening, workers, bundler, onError, health, hooks } = config;
-  const { tenancy, tenantCache, tools, flags } = config;
-  const telemetry = config.telemetry === undefined ? undefined : await createTelemetry(config.telemetry);
-  const log = config.logger === undefined ? undefined : await createHostLog(config.logger);
-  const { cache: cacheOptions } = config;
-  const cache = createBundleCache(cacheOptions);
-  const cacheIssue = await cache.findIssue();
-  if (cacheIssue !== undefined) {
-    const message = `The cache folder (options.cache.directory) cannot be used: ${cacheIssue}. Builds are kept in memory only`;
-    const warning = new ToolError("INTERNAL", message);
-    log?.warned("cache.unusable", warning);
-    if (onError !== undefined) notifySafely(onError, warning);
-    else if (log === undefined) process.emitWarning(message, { type: "GloveboxWarning" });
-  }
-  const toolBundler = new Bundler({ ...bundler, cache });
-  prepare?.(toolBundler);
-  const started = await startWorkers({
-    artifacts,
-    cache,
-    hardening,
-    inspector,
-    isolatesPerProcess: ISOLATES_PER_WORKER,
-    pool: {
-      ...workers,
-      maxPerOwner: maxWorkersPerOwner(),
-      callsPerWorker: CALLS_PER_WORKER,
-      nestedPerWorker: NESTED_PER_WORKER,
-      idleMs: inspector === undefined ? WORKER_IDLE_MS : INSPECTED_IDLE_MS,
-    },
-  }).catch(async (thrown: unknown) => {
-    await toolBundler[Symbol.asyncDispose]();
-    throw thrown;
-  });
-  const { workers: local, launcher, engineKey } = started;
-  const pool = await openPool(config, local, log).catch(async (thrown: unknown) => {
-    await Promise.all([local[Symbol.asyncDispose](), toolBundler[Symbol.asyncDispose]()]);
-    throw thrown;
-  });
-  // Code caches are made on this machine: V8 trusts them, and an executor is not trusted.
-  const extractor = new DefinitionExtractor({ pool: local, cache, engineKey });
+  return config;
+}
+
+/** Opens the cache of bundles. One that cannot be written is reported, and kept in memory. */
+async function openCache({ cache: options, onError }: Config, log: HostLog | undefined): Promise<BundleCache> {
+  const cache = createBundleCache(options);
+  const issue = await cache.findIssue();
+  if (issue === undefined) return cache;
+  const message = `The cache folder (options.cache.directory) cannot be used: ${issue}. Builds are kept in memory only`;
+  const warning = new ToolError("INTERNAL", message);
+  log?.warned("cache.unusable", warning);
+  if (onError !== undefined) notifySafely(onError, warning);
+  else if (log === undefined) process.emitWarning(message, { type: "GloveboxWarning" });
+  return cache;
+}
+
+function poolOptions({ workers }: Config, isInspected: boolean): WorkerPoolOptions {
+  return {
+    ...workers,
+    maxPerOwner: maxWorkersPerOwner(),
+    callsPerWorker: CALLS_PER_WORKER,
+    nestedPerWorker: NESTED_PER_WORKER,
+    idleMs: isInspected ? INSPECTED_IDLE_MS : WORKER_IDLE_MS,
+  };
+}
+
+/** Returns the routers of tools, of sessions and of tool lists. They share the tenants' policies. */
+function createRouters(config: Config, telemetry: Telemetry | undefined, log: HostLog | undefined) {
+  const { limits, tenancy, tenants, tenantCache, coarseTime, egress, secrets, health, hooks, onError } = config;
+  const { tools, flags } = config;
   const routing = {
     limits: lowestTimeout(limits, tools?.executionTimeoutMs),
     tenancy,
@@ -154,34 +197,17 @@ async function openGlovebox(
     ...(onError === undefined ? {} : { onInternalError: onError }),
   };
   const router = new ToolRouter({ ...routing, enabled: tools?.enabled, flags });
-  // Calls of this router name the tenant of their session. It shares the tenants' policies with the main router.
+  // Calls of this router name the tenant of their session.
   const sessionRouter = new ToolRouter({ ...routing, tenancy: "multi" }, router.tenants);
   const openRouter = (): ToolRouter => new ToolRouter(routing, router.tenants);
-  const python = new PythonHost({
-    extractor: new PythonDefinitionExtractor(local, cache),
-    loadRuntime: async () => {
-      const { packages } = config.python;
-      const runtime = await loadPythonRuntime({ artifacts, pool: local, cache, engineKey, coarseTime, packages });
-      pool.preparePython?.(runtime.environment);
-      return runtime;
-    },
-  });
-  const dependencies = {
-    config,
-    router,
-    sessionRouter,
-    openRouter,
-    python,
-    bundler: toolBundler,
-    pool,
-    cache,
-    extractor,
-    launcher,
-    log,
-  };
-  const glovebox = new Glovebox(dependencies);
+  return { router, sessionRouter, openRouter };
+}
+
+/** Adds the MCP servers and the first-party tools of the options. Closes the Glovebox if one of them cannot be added. */
+async function addConfiguredTools(glovebox: Glovebox, config: Config, cache: BundleCache): Promise<void> {
+  const { mcp, tools, flags } = config;
   try {
-    for (const [name, server] of Object.entries(config.mcp.servers)) {
+    for (const [name, server] of Object.entries(mcp.servers)) {
       glovebox.mcp.add(name, server, `options.mcp.servers.${name}`);
     }
     // If neither is set, no first-party tool could become enabled.
@@ -191,7 +217,6 @@ async function openGlovebox(
     await glovebox.close();
     throw thrown;
   }
-  return glovebox;
 }
 
 /** Returns what runs the calls: the worker processes of this machine, or executors. */

@@ -1,4 +1,5 @@
 // node:path, posix and win32: one implementation, parameterized with the separators and roots of a platform.
+import { checkString, invalidArgument } from "../shared/node-error.ts";
 
 interface ParsedPath {
   readonly root: string;
@@ -17,8 +18,6 @@ interface Flavour {
   /** Normalizes a segment for comparison. */
   readonly fold: (text: string) => string;
 }
-
-import { checkString, invalidArgument } from "../shared/node-error.ts";
 
 const POSIX: Flavour = {
   separator: "/",
