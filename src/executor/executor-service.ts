@@ -84,7 +84,7 @@ export class ExecutorService implements AsyncDisposable {
       publish: (control, bytes) => this.#publish(control, bytes),
       onBroken: (token, error) => this.#onBroken(token, error),
     });
-    this.#reader = new ObjectReader(options.connection.maxPayload);
+    this.#reader = new ObjectReader(options.connection);
     const subject = executorSubject(options.id);
     this.#unsubscribe = options.connection.subscribe(subject, (message) => this.#onMessage(message));
     this.#announce();

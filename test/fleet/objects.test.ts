@@ -30,7 +30,7 @@ describe("an object", () => {
         const offers = new ObjectOffers();
         const ref = describeObject(bytes);
         const taken = offers.add(ref, () => bytes);
-        const reader = new ObjectReader(maxPayload);
+        const reader = new ObjectReader({ maxPayload });
         expect((await reader.read(ref, answered(reader, offers))).equals(bytes)).toBe(true);
         offers.remove(ref.name);
         await taken;
@@ -44,7 +44,7 @@ describe("an object", () => {
     const offers = new ObjectOffers();
     const ref = describeObject(bytes);
     void offers.add(ref, () => bytes);
-    const reader = new ObjectReader(65_536, ATTEMPT_MS);
+    const reader = new ObjectReader({ maxPayload: 65_536 }, ATTEMPT_MS);
     const seen = new Map<number, number>();
     const source = sourceOf((request) => {
       const times = (seen.get(request.from) ?? 0) + 1;
@@ -66,7 +66,7 @@ describe("an object", () => {
     const offers = new ObjectOffers();
     const ref = describeObject(bytes);
     void offers.add(ref, () => bytes);
-    const reader = new ObjectReader(65_536);
+    const reader = new ObjectReader({ maxPayload: 65_536 });
     const source = sourceOf((request) => reader.receive(request, answer(offers.partOf(request) ?? new Uint8Array(0))));
     await expect(reader.read(ref, source)).rejects.toThrow(ObjectError);
   });
@@ -80,7 +80,7 @@ describe("an object", () => {
       },
       isWanted: () => requests < 2,
     };
-    const reader = new ObjectReader(65_536, ATTEMPT_MS);
+    const reader = new ObjectReader({ maxPayload: 65_536 }, ATTEMPT_MS);
     await expect(reader.read(describeObject(Buffer.from("x")), source)).rejects.toThrow(/not needed/);
     expect(requests).toBe(2);
   });

@@ -1,8 +1,9 @@
 // What operators see of a NATS server or a database that cannot be reached, and what calls get meanwhile.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { startExecutor } from "../../src/executor/index.ts";
 import type { FleetEvent } from "../../src/host/index.ts";
 import { createServer } from "../../src/server/index.ts";
 import { apiOf } from "../server/support/api.ts";
@@ -126,6 +127,82 @@ describe.skipIf(!hasNatsServer)("an outage of NATS", () => {
     await nats.restart();
     await vi.waitFor(async () => expect(await reached()).toBe("1"), 30_000);
     expect(await isReady()).toBe(true);
+  });
+
+  test("does not keep a server from starting, which is not ready until it has reached NATS", async () => {
+    const port = await freePort();
+    await using server = await createServer({
+      port: 0,
+      dataDir: openFolder(),
+      logLevel: "silent",
+      natsUrl: `nats://127.0.0.1:${port}`,
+    });
+    const api = apiOf(server);
+    const readiness = async () => {
+      const response = await fetch(`${server.url}/readyz`);
+      const { error } = (await response.json()) as { error?: { message: string } };
+      return [response.status, error?.message];
+    };
+    expect(await readiness()).toEqual([503, "The server has not reached its NATS server yet"]);
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+    expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
+    const tool = { name: "one", source: "export default () => 1;" };
+    expect((await api("POST", "/v1/tenants/acme/tools", tool)).status).toBe(201);
+    const call = await api("POST", "/v1/tenants/acme/tools/one/calls", {});
+    expect([call.status, call.headers.has("retry-after")]).toEqual([503, true]);
+    const queued = await api("POST", "/v1/tenants/acme/tools/one/calls", {}, { prefer: "respond-async" });
+    expect(queued.status).toBe(202);
+
+    await using nats = await startNatsServer({ port });
+    await vi.waitFor(async () => expect(await readiness()).toEqual([200, undefined]), 60_000);
+    await using _executor = await startExecutor({
+      url: nats.url,
+      cacheDir: openFolder(),
+      workers: { warmProcesses: 0 },
+    });
+    const { id } = queued.body as { id: string };
+    await vi.waitFor(async () => {
+      const answer = await api("GET", `/v1/tenants/acme/calls/${id}`);
+      expect(answer.body).toMatchObject({ state: "succeeded", output: 1 });
+    }, 60_000);
+    // Once it was reached, an outage leaves the server ready.
+    await nats.kill();
+    await vi.waitFor(
+      async () =>
+        expect(
+          await (
+            await fetch(`${server.url}/metrics`, { headers: { authorization: `Bearer ${server.adminKey}` } })
+          ).text(),
+        ).toMatch(/^glovebox_nats_reachable 0$/m),
+      60_000,
+    );
+    expect(await readiness()).toEqual([200, undefined]);
+  });
+
+  test("a server goes on trying while NATS denies its credentials, and says so", async () => {
+    const events: FleetEvent[] = [];
+    const has = (type: FleetEvent["type"]): boolean => events.some((event) => event.type === type);
+    await using fleet = await openFleet({ executors: ["a"], onEvent: (event) => events.push(event) });
+    await fleet.host.addTool({ name: "one", source: "export default () => 1" });
+    const users = join(dirname(fleet.credentialsOf("a")), "nats-users.conf");
+    const valid = readFileSync(users);
+    // Such as while credentials are changed, or at one server of a cluster that has read an older file.
+    writeFileSync(users, "authorization { users: [{ user: other, password: other }] }");
+    fleet.nats.reload();
+    await vi.waitFor(() => expect(has("nats-denied")).toBe(true), 60_000);
+    const denied = events.find(({ type }) => type === "nats-denied");
+    expect(denied?.message).toMatch(
+      /^The NATS server at nats:\/\/127\.0\.0\.1:\d+ rejects the credentials; trying again$/,
+    );
+    await vi.waitFor(() => expect(fleet.host.fleet.isReachable).toBe(false), 60_000);
+
+    writeFileSync(users, valid);
+    fleet.nats.reload();
+    await vi.waitFor(() => expect(has("nats-connected")).toBe(true), 60_000);
+    await fleet.start("a");
+    const call = await fleet.host.execute({ id: "c", toolName: "one", arguments: {} }, { timeoutMs: 300_000 });
+    expect(call).toMatchObject({ success: true, output: 1 });
+    expect(events.filter(({ type }) => type === "nats-denied")).toHaveLength(1);
   });
 
   test("fails the readiness of a replica as long as another one reaches NATS", async () => {

@@ -42,6 +42,8 @@ export interface NatsServerOptions {
   readonly maxPayload?: number;
   /** Whether it serves its monitoring endpoints, on a free port. */
   readonly monitors?: boolean;
+  /** Default: a free one. */
+  readonly port?: number;
 }
 
 const MONITORS = /Starting http monitor on 127\.0\.0\.1:(\d+)/;
@@ -51,6 +53,7 @@ export async function startNatsServer({
   users,
   maxPayload,
   monitors = false,
+  port: wanted,
 }: NatsServerOptions = {}): Promise<NatsServer> {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-nats-"));
   const config = join(folder, "nats.conf");
@@ -94,7 +97,7 @@ export async function startNatsServer({
     await ended;
   };
   // It may be started again, with the same port.
-  const port = await start(await freePort());
+  const port = await start(wanted ?? (await freePort()));
   return {
     port,
     url: `nats://127.0.0.1:${port}`,

@@ -2,11 +2,17 @@
 
 /**
  * A change of the connection to NATS or of an executor. `nats-unreachable`: the first connection has failed and is tried again; `nats-lost` and
- * `nats-connected`: the connection was lost, and is there (again); `executor-lost`: an executor is silent, or has restarted while calls ran;
+ * `nats-connected`: the connection was lost, and is there (again); `nats-denied`: the NATS server rejects the credentials; `executor-lost`: an executor is silent, or has restarted while calls ran;
  * `executor-returned`: a lost executor has come back.
  */
 export interface FleetEvent {
-  readonly type: "nats-unreachable" | "nats-lost" | "nats-connected" | "executor-lost" | "executor-returned";
+  readonly type:
+    | "nats-unreachable"
+    | "nats-denied"
+    | "nats-lost"
+    | "nats-connected"
+    | "executor-lost"
+    | "executor-returned";
   /** One sentence, without secrets. */
   readonly message: string;
   /** Id of the executor. */

@@ -13,5 +13,15 @@ export async function importNats(): Promise<typeof import("@nats-io/transport-no
   }
 }
 
-/** Returns the client library's connection behind a `FleetConnection`. */
-export const natsOf = ({ nats }: { readonly nats: object }): NatsConnection => nats as NatsConnection;
+/**
+ * Returns the client library's connection behind a `FleetConnection`.
+ * @throws {Error} if there was none yet
+ */
+export function natsOf({ nats }: { readonly nats: object | undefined }): NatsConnection {
+  if (nats === undefined) throw new Error("NATS has not been reached yet");
+  return nats as NatsConnection;
+}
+
+/** Returns whether an error of the client library says that the server denies the credentials. */
+export const isDenial = (error: unknown): boolean =>
+  error instanceof Error && /authorization violation|authentication (?:expired|revoked)/i.test(error.message);

@@ -21,7 +21,7 @@ export interface FleetDependencies {
 const OLD_STREAMS = ["GLOVEBOX_OBJECTS", "GLOVEBOX_UPLOADS"] as const;
 const DELETE_TIMEOUT_MS = 5_000;
 
-/** @throws {ToolError} PARAM_INVALID, as a rejection, if NATS cannot be used */
+/** @throws {ToolError} PARAM_INVALID, as a rejection, for wrong credentials or a missing package */
 export async function openFleet(config: ExecutorsConfig, dependencies: FleetDependencies): Promise<FleetPool> {
   const { url, credentials, tlsCa, silenceMs } = config;
   const urls = typeof url === "string" ? [url] : url;
@@ -39,7 +39,10 @@ export async function openFleet(config: ExecutorsConfig, dependencies: FleetDepe
       },
     }),
   );
-  await deleteOldStreams(connection);
+  // NATS may be reached later.
+  const isReached = connection.outageMs === 0;
+  const deleting = connection.opened.then(() => deleteOldStreams(connection));
+  if (isReached) await deleting;
   pool = new FleetPool({ ...dependencies, connection, silenceMs });
   resources.move();
   return pool;

@@ -92,56 +92,91 @@ export interface WorkPull {
 export class WorkStream implements AsyncDisposable {
   readonly #options: WorkStreamOptions;
   readonly #connection: FleetConnection;
-  readonly #manager: JetStreamManager;
-  readonly #client: JetStreamClient;
+  /** Undefined until NATS was reached. */
+  #jetStream: { readonly manager: JetStreamManager; readonly client: JetStreamClient } | undefined;
   readonly #name: string;
   readonly #consumers = new Map<string, Promise<Consumer>>();
   readonly #shards = new Map<string, number>();
   /** Counts how often the stream was opened. */
   #generation = 0;
+  #isOpen = false;
+  #onInterrupted = (): void => {};
 
   // Private, so that the declaration of this class does not contain the types of an optional package.
-  private constructor(options: WorkStreamOptions, connection: FleetConnection, manager: JetStreamManager) {
+  private constructor(options: WorkStreamOptions, connection: FleetConnection) {
     this.#options = options;
     this.#connection = connection;
-    this.#manager = manager;
-    this.#client = manager.jetstream();
     this.#name = workStreamName(options.database);
   }
 
   /**
-   * Opens the connection and the stream of the work queue.
-   * @throws {ToolError} PARAM_INVALID, as a rejection, for wrong credentials, or if NATS cannot be used
+   * Opens the connection, and the stream of the work queue if NATS can be reached.
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for wrong credentials
+   * @throws {Error} as a rejection, if NATS has no JetStream
    */
   static async connect(options: WorkStreamOptions): Promise<WorkStream> {
     const { urls, credentials, tlsCa } = options;
     await using resources = new AsyncDisposableStack();
-    const connection = resources.use(await connectFleet({ urls, credentials, tlsCa, role: "control-plane" }));
-    const { jetstreamManager } = await import("@nats-io/jetstream");
-    const manager = await jetstreamManager(natsOf(connection), { timeout: TIMEOUT_MS, checkAPI: false });
-    const stream = new WorkStream(options, connection, manager);
-    await stream.open();
+    let onInterrupted = (): void => {};
+    const connection = resources.use(
+      await connectFleet({
+        urls,
+        credentials,
+        tlsCa,
+        role: "control-plane",
+        onEvent: ({ type }) => {
+          if (type === "nats-lost") onInterrupted();
+        },
+      }),
+    );
+    const stream = new WorkStream(options, connection);
+    onInterrupted = () => stream.#onInterrupted();
+    if (connection.outageMs === 0) {
+      await stream.open().catch((thrown: unknown) => {
+        if (connection.outageMs === 0) throw thrown;
+      });
+    }
     resources.move();
     return stream;
   }
 
-  /** Creates the stream if it is missing. Call it again after a failure: NATS may have lost its files. */
+  /** Whether the stream was opened. Otherwise NATS has not been reached yet. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /**
+   * Creates the stream if it is missing. Call it again after a failure: NATS may have lost its files.
+   * @throws {Error} as a rejection, if NATS cannot be reached
+   */
   async open(): Promise<void> {
+    const nats = natsOf(this.#connection);
+    if (this.#jetStream === undefined) {
+      const { jetstreamManager } = await import("@nats-io/jetstream");
+      const manager = await jetstreamManager(nats, { timeout: TIMEOUT_MS, checkAPI: false });
+      this.#jetStream = { manager, client: manager.jetstream() };
+    }
     this.#consumers.clear();
-    this.#generation += 1;
     const { database, replicas = 1 } = this.#options;
     const config = toConfig(this.#name, workSubject(database, "*", "*", "*"), replicas);
-    const { streams } = this.#manager;
+    const { streams } = this.#jetStream.manager;
+    this.#generation += 1;
     await streams.add(config).catch(async (thrown: unknown) => {
       return await streams.update(this.#name, config).catch(() => {
         throw thrown;
       });
     });
+    this.#isOpen = true;
+  }
+
+  get #opened(): { readonly manager: JetStreamManager; readonly client: JetStreamClient } {
+    if (this.#jetStream === undefined) throw new Error("NATS has not been reached yet");
+    return this.#jetStream;
   }
 
   /** Calls back when the connection is interrupted, which ends the requests for messages. */
-  async follow(onInterrupted: () => void): Promise<void> {
-    for await (const { type } of natsOf(this.#connection).status()) if (type === "disconnect") onInterrupted();
+  follow(onInterrupted: () => void): void {
+    this.#onInterrupted = onInterrupted;
   }
 
   /** Returns the queue of a tenant's calls. It does not tell who the tenant is. */
@@ -166,7 +201,7 @@ export class WorkStream implements AsyncDisposable {
     const payload = JSON.stringify({ v: 1, id } satisfies z.infer<typeof WorkMessageSchema>);
     try {
       const options = { msgID: `${id}.${fence}`, timeout: TIMEOUT_MS };
-      return !(await this.#client.publish(subject, payload, options)).duplicate;
+      return !(await this.#opened.client.publish(subject, payload, options)).duplicate;
     } catch (thrown) {
       if (thrown instanceof Error && NOT_STORED.test(thrown.message)) return false;
       throw thrown;
@@ -225,7 +260,7 @@ export class WorkStream implements AsyncDisposable {
   /** Returns the pools with their waiting calls, as NATS counts them for all control planes. */
   async backlog(): Promise<readonly WorkBacklog[]> {
     const pools = new Map<string, { queued: number; oldestAt: number | undefined }>();
-    for await (const { config, num_pending, delivered } of this.#manager.consumers.list(this.#name)) {
+    for await (const { config, num_pending, delivered } of this.#opened.manager.consumers.list(this.#name)) {
       const filter = config.filter_subject ?? "";
       const pool = filter.split(".")[3];
       if (pool === undefined) continue;
@@ -234,7 +269,7 @@ export class WorkStream implements AsyncDisposable {
       if (num_pending === 0) continue;
       found.queued += num_pending;
       const query = { seq: delivered.stream_seq + 1, next_by_subj: filter };
-      const oldest = await this.#manager.streams.getMessage(this.#name, query);
+      const oldest = await this.#opened.manager.streams.getMessage(this.#name, query);
       if (oldest !== null) found.oldestAt = Math.min(found.oldestAt ?? Number.POSITIVE_INFINITY, oldest.time.getTime());
     }
     return [...pools].map(([pool, counts]) => ({ pool, ...counts }));
@@ -251,7 +286,7 @@ export class WorkStream implements AsyncDisposable {
   }
 
   async #createConsumer(pool: string, shard: number, name: string): Promise<Consumer> {
-    const info = await this.#manager.consumers.add(this.#name, {
+    const info = await this.#opened.manager.consumers.add(this.#name, {
       durable_name: name,
       filter_subject: workSubject(this.#options.database, pool, shard, "*"),
       ack_policy: "explicit",
@@ -259,7 +294,7 @@ export class WorkStream implements AsyncDisposable {
       max_deliver: MAX_DELIVERIES,
       max_ack_pending: MAX_UNACKNOWLEDGED,
     });
-    return this.#client.consumers.getConsumerFromInfo(info);
+    return this.#opened.client.consumers.getConsumerFromInfo(info);
   }
 
   /** Sends what was acknowledged, and closes the connection. */

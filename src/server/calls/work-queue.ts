@@ -99,7 +99,9 @@ export class WorkQueue implements AsyncDisposable {
   start(receiver: WorkReceiver): void {
     this.#receiver = receiver;
     const interrupted = (): void => this.#fail(new Error("The connection to NATS was interrupted"));
-    void this.#dependencies.stream.follow(interrupted).catch(this.#dependencies.onError);
+    this.#dependencies.stream.follow(interrupted);
+    // Reported by the executors' connection.
+    if (!this.#dependencies.stream.isOpen) this.#leaveToDatabase();
     this.#timers = [setInterval(() => this.fill(), FILL_MS), setInterval(() => this.#sweepSoon(), SWEEP_MS)];
     this.fill();
     this.#sweepSoon();
@@ -218,10 +220,14 @@ export class WorkQueue implements AsyncDisposable {
   /** Leaves the calls to the database until NATS has the queue again. */
   #fail(cause: unknown): void {
     if (!this.#isHealthy || this.#stopping.signal.aborted) return;
-    this.#isHealthy = false;
     this.#dependencies.onError(
       new Error("The work queue cannot be used. Queued calls come from the database", { cause }),
     );
+    this.#leaveToDatabase();
+  }
+
+  #leaveToDatabase(): void {
+    this.#isHealthy = false;
     this.#pulls.pause();
     void this.#background.run(() => this.#reopen());
   }

@@ -1,5 +1,6 @@
 // Decides whether load balancers should send requests to this process. A process is not ready if it stops, if its database cannot be read or
-// written, or if other replicas reach NATS and it does not. When no replica reaches NATS, all of them stay ready: all but calls works.
+// written, if it has not reached NATS since its start, or if other replicas reach NATS and it does not. When no replica reaches NATS any more, all
+// of them stay ready: all but calls works.
 import type { OpenDatabase } from "../database/open-database.ts";
 import { checkWrite } from "../database/write-check.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
@@ -63,10 +64,13 @@ export class Readiness implements Disposable {
   readonly #write: RepeatedCheck<void>;
   readonly #peers: RepeatedCheck<boolean>;
   readonly #subscription: Disposable;
+  /** Whether NATS was reached once. A wrong URL must not pass a rolling update, and an outage must not make all replicas unready. */
+  #hasReachedNats = false;
 
   constructor(dependencies: ReadinessDependencies) {
     this.#dependencies = dependencies;
     const { database, bus, requests, isOpen, reachesNats } = dependencies;
+    this.#hasReachedNats = reachesNats();
     // One at a time, so that requests without a key cannot use all connections of a database that is slow.
     this.#read = new RepeatedCheck(() => database.db.selectFrom("tenants").select("id").limit(1).execute(), 0);
     this.#write = new RepeatedCheck(() => checkWrite(database, bus.replicaId), WRITE_MS);
@@ -87,7 +91,12 @@ export class Readiness implements Disposable {
       return { message: "The server cannot reach its database", retryAfterSeconds: 5 };
     if (!(await this.#succeeds(this.#write.run())))
       return { message: "The server's database accepts no writes", retryAfterSeconds: 5 };
-    if (reachesNats()) return undefined;
+    if (reachesNats()) {
+      this.#hasReachedNats = true;
+      return undefined;
+    }
+    if (!this.#hasReachedNats)
+      return { message: "The server has not reached its NATS server yet", retryAfterSeconds: 5 };
     // Without an answer, it is not known that another replica is better off.
     const isElsewhere = await this.#peers.run().catch((thrown: unknown) => {
       onError(thrown);

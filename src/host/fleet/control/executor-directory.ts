@@ -87,7 +87,7 @@ export class ExecutorDirectory implements AsyncDisposable {
   constructor(options: ExecutorDirectoryOptions) {
     this.#options = options;
     this.#conflicts = new IdConflicts(options);
-    this.#inbox = new ExecutorInbox(options.connection.maxPayload, {
+    this.#inbox = new ExecutorInbox(options.connection, {
       onUnreadable: (token) => this.#attemptOf(token)?.lose(),
       onViolation: (executor, thrown) => this.#ban(executor, thrown),
     });

@@ -19,10 +19,10 @@ export class ExecutorInbox {
   readonly #tasks: OrderedTasks;
   readonly #reader: ObjectReader;
 
-  constructor(maxPayload: number, events: InboxEvents) {
+  constructor(connection: { readonly maxPayload: number }, events: InboxEvents) {
     this.#events = events;
     this.#tasks = new OrderedTasks(events.onUnreadable);
-    this.#reader = new ObjectReader(maxPayload);
+    this.#reader = new ObjectReader(connection);
   }
 
   /** @throws {Error} for a message that a correct executor never sends */

@@ -29,16 +29,16 @@ type OnPart = (part: Uint8Array | undefined) => void;
 const keyOf = ({ token, name, from }: PartName): string => `${token} ${name} ${from}`;
 
 export class ObjectReader {
-  readonly #partBytes: number;
+  readonly #connection: { readonly maxPayload: number };
   readonly #attemptMs: number;
   readonly #pending = new Map<string, OnPart>();
 
   /**
-   * @param maxPayload largest payload of one message in bytes
+   * @param connection says the largest payload of one message in bytes, which can change when NATS restarts
    * @param attemptMs time after which a request without an answer is sent again
    */
-  constructor(maxPayload: number, attemptMs: number = ATTEMPT_MS) {
-    this.#partBytes = Math.max(LEAST_PART_BYTES, carriedBytes(maxPayload, MAX_PART_BYTES));
+  constructor(connection: { readonly maxPayload: number }, attemptMs: number = ATTEMPT_MS) {
+    this.#connection = connection;
     this.#attemptMs = attemptMs;
   }
 
@@ -48,13 +48,14 @@ export class ObjectReader {
    */
   async read({ name, sha256, bytes }: ObjectRef, source: ObjectSource): Promise<Buffer> {
     const parts: Uint8Array[] = [];
-    const count = Math.ceil(bytes / this.#partBytes);
+    const partBytes = Math.max(LEAST_PART_BYTES, carriedBytes(this.#connection.maxPayload, MAX_PART_BYTES));
+    const count = Math.ceil(bytes / partBytes);
     let next = 0;
     const readParts = async (): Promise<void> => {
       for (let index = next; index < count; index = next) {
         next += 1;
-        const from = index * this.#partBytes;
-        const length = Math.min(this.#partBytes, bytes - from);
+        const from = index * partBytes;
+        const length = Math.min(partBytes, bytes - from);
         try {
           parts[index] = await this.#readPart({ type: "fetch", token: source.token, name, from, length }, source);
         } catch (thrown) {

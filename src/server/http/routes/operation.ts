@@ -50,7 +50,7 @@ export function addOperationRoutes(app: App, dependencies: ServerDependencies): 
     {
       summary: "Whether load balancers should send requests to the server",
       description:
-        "It should not get requests while it stops, while its database cannot be read or written (a write is tried at most every 3 s), and while it does not reach its NATS server and another replica does. While no replica reaches NATS, all of them are ready: all but calls works.",
+        "It should not get requests while it stops, while its database cannot be read or written (a write is tried at most every 3 s), until it has reached its NATS server for the first time, and while it does not reach it and another replica does. While no replica reaches NATS any more, all of them are ready: all but calls works.",
       responses: { ...ok, 503: json(ErrorSchema, "It should not") },
     },
     async (c, _input) => {
