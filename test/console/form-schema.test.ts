@@ -1,5 +1,6 @@
 // What the form for the input of a tool reads from its schema: the value that it begins with, and the branches of a union.
 import { expect, test } from "vitest";
+import { numberIssueOf, readNumber } from "../../src/console/parts/input-form/exact-numbers.ts";
 import {
   choicesOf,
   type FormSchema,
@@ -113,4 +114,35 @@ test("knows values that have too many parts for a field each", () => {
   expect(isSmall({ list: Array.from({ length: 400 }, () => "") })).toBe(true);
   expect(isSmall({ list: Array.from({ length: 600 }, () => "") })).toBe(false);
   expect(isSmall(Array.from({ length: 30 }, () => Array.from({ length: 30 }, () => 0)))).toBe(false);
+});
+
+test.for([
+  ["9007199254740992", 2 ** 53, true, true],
+  ["9007199254740993", 2 ** 53, true, false],
+  ["-9007199254740993", -(2 ** 53), true, false],
+  // Sent as 9223372036854776000, which is another number to a tool in Python.
+  ["9223372036854775808", 2 ** 63, true, false],
+  ["1e23", 1e23, true, true],
+  ["1.50e1", 15, true, true],
+  ["15.00", 15, true, true],
+  ["1e400", Infinity, true, false],
+  ["1e-400", 0, false, false],
+  ["-0", -0, true, true],
+  ["+.5", 0.5, false, true],
+  ["0.1", 0.1, false, true],
+  ["3.14159265358979323846", Math.PI, false, false],
+] as const)("reads the number %s as a person has written it", ([text, value, isWhole, isExact]) => {
+  expect(readNumber(text)).toEqual({ value, isWhole, isExact });
+});
+
+test.for(["", " ", ".", "e5", "0x10", "1_000", "1,5", "Infinity", "NaN", "12 13"])("%j is no number", (text) => {
+  expect(readNumber(text)).toBeUndefined();
+});
+
+test("finds the first number of a JSON text that would be sent as another one", () => {
+  expect(numberIssueOf('{"ids":[1,9007199254740993,9007199254740995]}')).toMatch(/^9007199254740993 would be sent as/);
+  expect(numberIssueOf("[-1e400]")).toBe("-1e400 is too large for a number");
+  expect(numberIssueOf(`[${"1".repeat(1_000)}]`)).toMatch(/^1{59}… is too large/);
+  expect(numberIssueOf('[3.14159265358979323846, 1e-400, -0, 1e23, "9007199254740993"]')).toBeUndefined();
+  expect(() => numberIssueOf("[1")).toThrow(SyntaxError);
 });

@@ -65,7 +65,8 @@ test("sends what a person fills in, by the schema", async () => {
   await page.getByLabel("count", { exact: true }).fill("4");
   await page.getByLabel("level").selectOption("high");
   await page.getByLabel("Kind").selectOption("By phone");
-  await page.getByLabel("number", { exact: true }).fill("2.5");
+  await page.getByLabel("number", { exact: true }).fill("3.14159265358979323846");
+  await page.getByText("Sent as 3.141592653589793").waitFor();
   for (const name of ["day", "at", "loud", "maybe", "file", "scan", "tags", "parent", "extra"]) await add(name);
   await page.getByLabel("day (optional)").fill("2026-02-28");
   await page.getByLabel("at (optional)").fill("12:30:00Z");
@@ -102,7 +103,7 @@ test("sends what a person fills in, by the schema", async () => {
     title: "Lamp",
     count: 4,
     level: "high",
-    target: { kind: "phone", number: 2.5 },
+    target: { kind: "phone", number: Math.PI },
     day: "2026-02-28",
     at: "12:30:00Z",
     loud: true,
@@ -125,6 +126,11 @@ test("sends nothing while a field shows an error, and says what is right", async
     ["many", "Expected a whole number"],
     ["1.5", "Expected a whole number"],
     ["10", "Expected a whole number, at least 1, at most 9"],
+    ["1e400", "1e400 is too large for a number"],
+    [
+      "9007199254740993",
+      "9007199254740993 would be sent as 9007199254740992: a number keeps about 16 digits, a string all",
+    ],
   ] as const) {
     await page.getByLabel("count", { exact: true }).fill(text);
     await page.getByText(message, { exact: true }).waitFor();
@@ -136,6 +142,10 @@ test("sends nothing while a field shows an error, and says what is right", async
   await page.getByLabel("Input as JSON").fill('{ "title": ');
   await call.click();
   expect(await page.evaluate("document.activeElement.value")).toBe('{ "title": ');
+  await page.getByLabel("Input as JSON").fill('{ "count": 9007199254740993 }');
+  await page.getByText("9007199254740993 would be sent as 9007199254740992").waitFor();
+  await call.click();
+  expect(await page.evaluate("document.activeElement.value")).toBe('{ "count": 9007199254740993 }');
   await page.getByText("The result appears here.").waitFor();
   expect(await lastInput()).toMatchObject({ title: "Lamp" });
 });

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { formatBytes, formatJson } from "../../state/format.ts";
 import { Field, SelectField, TextField } from "../fields.tsx";
+import { digitsIssueOf, numberIssueOf, readNumber } from "./exact-numbers.ts";
 import { byteLengthOf, type FormSchema, type Json } from "./form-schema.ts";
 
 export type Change = (value: Json) => void;
@@ -20,8 +21,9 @@ export function JsonField(props: {
   const change = (next: string): void => {
     setText(next);
     try {
-      onChange(JSON.parse(next));
-      setError(undefined);
+      const issue = numberIssueOf(next);
+      setError(issue);
+      if (issue === undefined) onChange(JSON.parse(next));
     } catch (thrown) {
       setError(thrown instanceof Error ? thrown.message : "Expected JSON");
     }
@@ -117,30 +119,44 @@ export function TextPart(props: PartProps): JSX.Element {
 export function NumberPart(props: PartProps): JSX.Element {
   const { schema, value, onChange } = props;
   const [text, setText] = useState(() => (typeof value === "number" ? String(value) : ""));
-  const parsed = Number(text);
   const isInteger = schema.type === "integer";
-  const isNumber = text.trim() !== "" && Number.isFinite(parsed) && (!isInteger || Number.isInteger(parsed));
-  const isWithin = parsed >= (schema.minimum ?? -Infinity) && parsed <= (schema.maximum ?? Infinity);
   const bounds = [
     schema.minimum === undefined ? undefined : `at least ${schema.minimum}`,
     schema.maximum === undefined ? undefined : `at most ${schema.maximum}`,
   ].filter((part) => part !== undefined);
+  const written = readNumber(text);
+  const isRounded = written?.isExact === false;
+  const hints = [schema.description, bounds.join(", "), isRounded ? `Sent as ${written?.value}` : undefined];
   return (
     <TextField
       label={labelOf(props, schema)}
       value={text}
-      error={
-        isNumber && isWithin
-          ? undefined
-          : `Expected ${[isInteger ? "a whole number" : "a number", ...(isNumber ? bounds : [])].join(", ")}`
-      }
-      hint={[schema.description, bounds.join(", ")].filter((part) => part !== undefined && part !== "").join(". ")}
+      error={numberError(text, { schema, isInteger, bounds })}
+      hint={hints.filter((part) => part !== undefined && part !== "").join(". ")}
       onInput={(next) => {
         setText(next);
-        if (next.trim() !== "" && Number.isFinite(Number(next))) onChange(Number(next));
+        const read = readNumber(next);
+        if (read !== undefined && Number.isFinite(read.value)) onChange(read.value);
       }}
     />
   );
+}
+
+interface NumberRules {
+  readonly schema: FormSchema;
+  readonly isInteger: boolean;
+  readonly bounds: readonly string[];
+}
+
+function numberError(text: string, { schema, isInteger, bounds }: NumberRules): string | undefined {
+  const kind = isInteger ? "a whole number" : "a number";
+  const written = readNumber(text);
+  if (written === undefined || (isInteger && !written.isWhole)) return `Expected ${kind}`;
+  const issue = digitsIssueOf(text, written);
+  if (issue !== undefined) return issue;
+  const { value } = written;
+  const isWithin = value >= (schema.minimum ?? -Infinity) && value <= (schema.maximum ?? Infinity);
+  return isWithin ? undefined : `Expected ${[kind, ...bounds].join(", ")}`;
 }
 
 export function EnumPart(props: PartProps): JSX.Element {
