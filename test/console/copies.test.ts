@@ -9,7 +9,15 @@ import { toCopies } from "../../src/console/state/copies.ts";
 import { firstCommand, firstKeyCommand, firstTenantCommand, toCurl } from "../../src/console/state/first-commands.ts";
 import { createServer } from "../../src/server/index.ts";
 
-const CALL = { id: "call_1", tool: "greet", output: { text: "it's" }, error: null };
+const CALL = {
+  id: "call_1",
+  tool: "greet",
+  output: { text: "it's" },
+  error: null,
+  omitted: [],
+  usage: null,
+  endedAt: 1,
+};
 
 /** Splits a command as a shell does whose texts are in single quotes. */
 const toArgs = (command: string): readonly string[] =>
@@ -33,6 +41,26 @@ test.for([
   expect("version" in values && "alias" in values).toBe(false);
   const curl = toArgs((copies.get("curl") ?? "").replaceAll("\\\n", " "));
   expect(JSON.parse(curl.at(-1) ?? "")).toEqual({ input, ...fields });
+});
+
+test.for([
+  [{}, true],
+  [{ output: null }, true],
+  [{ output: null, usage: { outputBytes: 4 } }, true],
+  [{ output: null, usage: { outputBytes: 7 } }, false],
+  [{ output: null, omitted: ["output"] }, false],
+  [{ output: null, error: { code: "TOOL_FAILED" }, usage: { outputBytes: 0 } }, true],
+  [{ output: null, endedAt: null }, false],
+] as const)("a test is offered for a call whose result is known: %j", ([changes, isKnown]) => {
+  const call = {
+    ...CALL,
+    version: 1,
+    alias: "live",
+    ...changes,
+    omitted: [...("omitted" in changes ? changes.omitted : [])],
+  };
+  const names = toCopies("https://tools.example.com", "acme", call, {}).map(([name]) => name);
+  expect(names.includes("Test")).toBe(isKnown);
 });
 
 test("the commands of empty pages create the first entry", async () => {

@@ -164,3 +164,58 @@ test("asks for the input of a call whose content was not kept", async () => {
   await press(page, "Run again");
   await page.getByRole("link", { name: "New result" }).waitFor();
 });
+
+test("says what of a call was not kept: input, output, log lines and spans", async () => {
+  const { api } = suite.under;
+  const base = "/v1/tenants/unkept";
+  await api("POST", "/v1/tenants", { id: "unkept", policy: { retention: { keepContent: false } } });
+  const source = `export default async (_input, ctx) => {
+    for (let n = 0; n < 1_100; n += 1) {
+      console.log("line", n);
+      await ctx.span("span " + n, () => n);
+    }
+    return { secret: 1 };
+  };`;
+  await api("POST", `${base}/tools`, { name: "talk", source });
+  const { body } = await api<{ id: string }>("POST", `${base}/tools/talk/calls`, { input: {} });
+  const { page, problems, go } = await open();
+  await go(`/t/unkept/calls/${body.id}`);
+  await page.getByText("100 or more further lines were not kept").waitFor();
+  await page.getByText("The first 1,000 spans of the tool's own are kept.").waitFor();
+  await page.getByRole("tab", { name: "Input and output" }).click();
+  await page.getByText("The input of this call was not kept.").waitFor();
+  await page.getByText("The output of this call was not kept.").waitFor();
+  await page.getByRole("tab", { name: "Copy as" }).click();
+  await page.getByLabel("Input as JSON").fill('{ "a": 1 }');
+  await page.getByRole("heading", { name: "curl" }).waitFor();
+  expect(await page.getByRole("heading", { name: "Test", exact: true }).count()).toBe(0);
+  await page.getByRole("tab", { name: "Run again" }).click();
+  await page.getByLabel("Input as JSON").fill('{ "a": 1 }');
+  await page.getByRole("button", { name: "Run again" }).click();
+  await page.getByText("The output of the call before was not kept, so the two cannot be compared.").waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("stored values are found by a link, and all of them by paging", async () => {
+  const { api } = suite.under;
+  const base = "/v1/tenants/values";
+  await api("POST", "/v1/tenants", { id: "values" });
+  const source = "export const capabilities = { kv: true };\nexport default () => 1;";
+  await api("POST", `${base}/tools`, { name: "keep", source, approve: true });
+  const keys = Array.from({ length: 205 }, (_, n) => `key-${String(n).padStart(3, "0")}`);
+  for (const key of keys) await api("PUT", `${base}/kv/keep/values/${key}`, { value: 1 });
+  const { page, problems, go } = await open();
+  await go("/t/values/kv?tool=keep");
+  await page.getByText("These are the first 200 values.").waitFor();
+  await page.getByRole("button", { name: "Load more values" }).click();
+  await page.getByText("key-204").waitFor();
+  expect(await page.getByRole("button", { name: "Load more values" }).count()).toBe(0);
+  await page.getByLabel("Beginning of the key").fill("key-20");
+  await page.getByLabel("Beginning of the key").press("Enter");
+  await page.getByText("key-199").waitFor({ state: "detached" });
+  expect(new URL(page.url()).searchParams.get("prefix")).toBe("key-20");
+  await page.reload();
+  await page.getByText("key-204").waitFor();
+  expect(await page.getByRole("table", { name: "Values of keep" }).getByRole("row").count()).toBe(6);
+  expect(problems).toEqual([]);
+});

@@ -89,6 +89,29 @@ test("a person starts a run, denies it, and cancels another one", async () => {
   expect(problems).toEqual([]);
 });
 
+test("the form of a new run begins anew with each tool", async () => {
+  const properties = { amount: { type: "integer" } };
+  const inputSchema = JSON.stringify({ type: "object", properties, required: ["amount"], additionalProperties: false });
+  const source = `export const inputSchema = ${inputSchema};\nexport default ({ amount }) => amount;`;
+  await suite.under.api("POST", `${base}/tools`, { name: "pay", source });
+  const { page, problems, go } = await open();
+  await go("/t/durable/runs");
+  await page.getByRole("button", { name: "Start a run" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Tool").selectOption("trip");
+  await dialog.getByLabel("Input as JSON").fill('{ "city": "Bern" }');
+  await dialog.getByLabel("Tool").selectOption("pay");
+  await dialog.getByLabel("amount").fill("7");
+  await dialog.getByRole("button", { name: "Start", exact: true }).click();
+  await page.getByText("succeeded").first().waitFor();
+  const { body } = await suite.under.api<{ items: readonly { tool: string; input: unknown }[] }>(
+    "GET",
+    `${base}/calls?tool=pay`,
+  );
+  expect(body.items[0]?.input).toEqual({ amount: 7 });
+  expect(problems).toEqual([]);
+});
+
 test("a person finds the code of a model, reads it, and approves the call that it waits for", async () => {
   const { api, server, key } = suite.under;
   const source = `export const annotations = { destructiveHint: true }; export default ({ id }) => ({ deleted: id });`;

@@ -11,6 +11,7 @@ import { LogView } from "../parts/log-view.tsx";
 import { Timeline } from "../parts/timeline/timeline.tsx";
 import { toCopies } from "../state/copies.ts";
 import { formatBytes, formatMs } from "../state/format.ts";
+import { isOutputKept } from "../state/kept-output.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery, urlOf } from "../state/router.ts";
 import { can, client } from "../state/session.ts";
@@ -53,6 +54,7 @@ export function Call({ tenantId, id }: CallProps): JSX.Element {
   const title = call === undefined ? "Running call" : call.tool;
   const isOver = call !== undefined && call.endedAt !== null;
   const startedAt = call?.createdAt ?? lines[0]?.time ?? 0;
+  const log = { lines, startedAt, isLive: !isOver, dropped: (call?.usage as Usage | null | undefined)?.logsDropped };
   return (
     <>
       <PageHead
@@ -87,12 +89,12 @@ export function Call({ tenantId, id }: CallProps): JSX.Element {
             logs={
               <section aria-label="Logs">
                 <h2 class="logs-heading">Logs</h2>
-                <LogView lines={lines} startedAt={startedAt} isLive={!isOver} />
+                <LogView {...log} />
               </section>
             }
           />
         ) : null}
-        {tab === "logs" ? <LogView lines={lines} startedAt={startedAt} isLive={!isOver} /> : null}
+        {tab === "logs" ? <LogView {...log} /> : null}
         {tab === "nested" ? <CallTree tenantId={tenantId} id={id} isOver={isOver} /> : null}
         {tab === "input" && call !== undefined ? <Contents call={call} /> : null}
         {tab === "again" && call !== undefined ? <RunAgain tenantId={tenantId} call={call} /> : null}
@@ -123,6 +125,7 @@ interface Usage {
   readonly outputBytes: number;
   readonly egressBytesIn: number;
   readonly egressBytesOut: number;
+  readonly logsDropped?: number;
 }
 
 const EFFECTS = {
@@ -223,7 +226,11 @@ function Contents({ call }: { readonly call: CallData }): JSX.Element {
     <div class="columns">
       <section>
         <h2>Input</h2>
-        <JsonView value={call.input} label="Input" />
+        {call.input === null ? (
+          <p class="faint">The input of this call was not kept.</p>
+        ) : (
+          <JsonView value={call.input} label="Input" />
+        )}
       </section>
       <section>
         <h2>Output</h2>
@@ -231,7 +238,11 @@ function Contents({ call }: { readonly call: CallData }): JSX.Element {
           <p class="faint">The call has not ended.</p>
         ) : call.error === null ? (
           <>
-            <JsonView value={call.output} label="Output" />
+            {isOutputKept(call) ? (
+              <JsonView value={call.output} label="Output" />
+            ) : (
+              <p class="faint">The output of this call was not kept.</p>
+            )}
             <ContentParts content={call.content} />
           </>
         ) : (

@@ -56,8 +56,9 @@ export function useLiveCall(tenantId: string, id: string): LiveCall {
         retry = setTimeout(() => void follow(), RETRY_MS);
       } catch (error) {
         if (stop.signal.aborted) return;
-        // The server restarts, or the connection broke: what is shown stays until it answers again.
-        const isTemporary = !(error instanceof ApiError) || error.status === 0 || error.status >= 500;
+        // The server restarts or has too much to do, or the connection broke: what is shown stays until it answers again.
+        const isTemporary =
+          !(error instanceof ApiError) || error.status === 0 || error.status === 429 || error.status >= 500;
         if (isTemporary) retry = setTimeout(() => void follow(), RETRY_MS);
         else setState((before) => ({ ...before, error }));
       }

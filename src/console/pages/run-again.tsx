@@ -11,6 +11,7 @@ import { InputForm } from "../parts/input-form/input-form.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { collect } from "../state/collect.ts";
 import { formatJson } from "../state/format.ts";
+import { isOutputKept } from "../state/kept-output.ts";
 import { useResource } from "../state/resource.ts";
 import { urlOf } from "../state/router.ts";
 import { can, client } from "../state/session.ts";
@@ -29,6 +30,10 @@ export function RunAgain({ tenantId, call }: { readonly tenantId: string; readon
   const [result, setResult] = useState<CallData>();
   if (!can("calls:run")) return <p class="faint">Your key does not have the scope calls:run.</p>;
   const list = (versions.value ?? []).filter(({ state }) => state === "ready");
+  const numbers = list.map((one) => one.version);
+  // The list has the newest versions, and that of the call.
+  const choices = call.version === null || numbers.includes(call.version) ? numbers : [...numbers, call.version];
+  const isKept = isOutputKept(call) && call.endedAt !== null;
   const definition = list.find((one) => String(one.version) === version)?.definition ?? list[0]?.definition;
   const schema = (definition?.inputSchema ?? {}) as FormSchema;
   const input = edited ?? initialValue(schema);
@@ -42,10 +47,7 @@ export function RunAgain({ tenantId, call }: { readonly tenantId: string; readon
         <SelectField
           label="Version"
           value={version}
-          options={[
-            ["", `The alias ${call.alias}`],
-            ...list.map(({ version: one }) => [String(one), `v${one}`] as const),
-          ]}
+          options={[["", `The alias ${call.alias}`], ...choices.map((one) => [String(one), `v${one}`] as const)]}
           onInput={setVersion}
         />
         {call.input === null ? <MissingInput /> : null}
@@ -67,7 +69,9 @@ export function RunAgain({ tenantId, call }: { readonly tenantId: string; readon
             ) : (
               <CallError tenantId={tenantId} call={result} />
             )}
-            {formatJson(result.output) === formatJson(call.output) ? (
+            {!isKept ? (
+              <p class="faint">The output of the call before was not kept, so the two cannot be compared.</p>
+            ) : formatJson(result.output) === formatJson(call.output) ? (
               <p class="faint">The output is the same as before.</p>
             ) : (
               <DiffView name="output" before={formatJson(call.output)} after={formatJson(result.output)} />

@@ -1,19 +1,19 @@
 // The durable runs of a tenant: a list with filters that the URL holds, and a form that starts a run.
 
-import type { Run, RunSummary } from "glovebox/client";
+import type { Run, RunSummary, ToolVersion } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Button, Empty, ErrorBox, Loading, PageHead, Time } from "../parts/controls.tsx";
 import { DialogButton } from "../parts/dialog-form.tsx";
-import { SelectField } from "../parts/fields.tsx";
-import type { FormSchema } from "../parts/input-form/form-schema.ts";
+import { type FormSchema, initialValue } from "../parts/input-form/form-schema.ts";
 import { InputForm } from "../parts/input-form/input-form.tsx";
 import { Table } from "../parts/table.tsx";
+import { ToolField } from "../parts/tool-field.tsx";
 import { collect } from "../state/collect.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
 import { address, navigate, setQuery, urlOf } from "../state/router.ts";
-import { can, client } from "../state/session.ts";
+import { can, client, request } from "../state/session.ts";
 
 const REFRESH_MS = 2_000;
 const PAGE = 100;
@@ -147,44 +147,42 @@ function RunTable({ runs, tenantId, isFiltered }: RunTableProps): JSX.Element {
 }
 
 function StartForm({ tenantId, onDone }: FormProps): JSX.Element {
-  const tenant = client.tenant(tenantId);
-  const tools = useResource(`tools to run ${tenantId}`, () => collect(tenant.tools()));
   const [tool, setTool] = useState("");
-  const [input, setInput] = useState<unknown>({});
-  const chosen = tools.value?.find(({ name }) => name === tool);
-  const definition = useResource(`tool to run ${tenantId} ${tool}`, async () =>
-    chosen === undefined ? undefined : (await tenant.version(tool, chosen.latestVersion)).definition,
+  const { value, error, reload } = useResource(`tool to run ${tenantId} ${tool}`, async () => {
+    if (tool === "") return undefined;
+    // A key that may not read tools enters the input as JSON.
+    if (!can("tools:read")) return { tool, definition: {} };
+    const path = `/v1/tenants/${encodeURIComponent(tenantId)}/tools/${encodeURIComponent(tool)}`;
+    return await request<StartedTool>("GET", path);
+  });
+  return (
+    <div class="stack">
+      <ToolField tenantId={tenantId} value={tool} onInput={setTool} />
+      {value !== undefined ? (
+        <StartInput key={tool} tenantId={tenantId} version={value} onDone={onDone} />
+      ) : error !== undefined ? (
+        <ErrorBox error={error} onRetry={reload} />
+      ) : tool === "" ? null : (
+        <Loading />
+      )}
+    </div>
   );
-  if (tools.value === undefined)
-    return tools.error === undefined ? <Loading /> : <ErrorBox error={tools.error} onRetry={tools.reload} />;
+}
+
+type StartedTool = Pick<ToolVersion, "tool" | "definition">;
+
+function StartInput({ tenantId, version, onDone }: FormProps & { readonly version: StartedTool }): JSX.Element {
+  const schema = (version.definition.inputSchema ?? {}) as FormSchema;
+  const [input, setInput] = useState<unknown>(() => initialValue(schema));
   const start = async (): Promise<void> => {
-    const { id } = await tenant.startRun(tool, { input }, { wait: false });
+    const { id } = await client.tenant(tenantId).startRun(version.tool, { input }, { wait: false });
     onDone();
     navigate(urlOf(["t", tenantId, "runs", id]));
   };
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>
-      <SelectField
-        label="Tool"
-        value={tool}
-        options={[["", "Choose a tool"], ...tools.value.map(({ name }) => [name, name] as const)]}
-        onInput={setTool}
-      />
-      {tool === "" ? null : definition.value === undefined ? (
-        definition.error === undefined ? (
-          <Loading />
-        ) : (
-          <ErrorBox error={definition.error} />
-        )
-      ) : (
-        <InputForm
-          key={tool}
-          schema={(definition.value.inputSchema ?? {}) as FormSchema}
-          value={input}
-          onChange={setInput}
-        />
-      )}
-      <Button kind="primary" disabled={tool === ""} onClick={start}>
+      <InputForm schema={schema} value={input} onChange={setInput} />
+      <Button kind="primary" type="submit" onClick={start}>
         Start
       </Button>
     </form>

@@ -4,9 +4,9 @@ import type { ToolSummary } from "glovebox/client";
 import type { JSX } from "preact";
 import { Empty } from "../parts/controls.tsx";
 import { ListPage } from "../parts/list-page.tsx";
-import { collect } from "../state/collect.ts";
+import { collectTools } from "../state/collect.ts";
 import { urlOf } from "../state/router.ts";
-import { can, client } from "../state/session.ts";
+import { can } from "../state/session.ts";
 
 const MAX_TOOLS = 10_000;
 
@@ -15,7 +15,7 @@ export function Tools({ tenantId }: { readonly tenantId: string }): JSX.Element 
     <ListPage<ToolSummary>
       title="Tools"
       id={`tools ${tenantId}`}
-      load={() => collect(client.tenant(tenantId).tools(), MAX_TOOLS)}
+      load={() => collectTools(tenantId, MAX_TOOLS)}
       keyOf={({ name }) => name}
       textOf={({ name }) => name}
       actions={() =>

@@ -13,7 +13,7 @@ import { Table } from "../parts/table.tsx";
 import { collect } from "../state/collect.ts";
 import { download } from "../state/download.ts";
 import { firstCommand } from "../state/first-commands.ts";
-import { formatBytes } from "../state/format.ts";
+import { formatBytes, formatNumber } from "../state/format.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery } from "../state/router.ts";
@@ -47,7 +47,7 @@ export function Values({ tenantId }: TenantProps): JSX.Element {
         {
           name: "Tool",
           cell: (space) => (
-            <button type="button" class="link" onClick={() => setQuery({ tool: space.tool })}>
+            <button type="button" class="link" onClick={() => setQuery({ tool: space.tool, prefix: undefined })}>
               {space.tool}
             </button>
           ),
@@ -71,14 +71,18 @@ export function Values({ tenantId }: TenantProps): JSX.Element {
   );
 }
 
-/** Values that are shown. The beginning of the key finds others. */
-const MAX_VALUES = 200;
+/** Values that are shown first, and each time that more are wanted. */
+const PAGE = 200;
 
 function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string }): JSX.Element {
   const tenant = client.tenant(tenantId);
-  const [prefix, setPrefix] = useState("");
+  const { prefix = "" } = address.value.query;
+  const [limit, setLimit] = useState(PAGE);
   const { value, error, reload } = useResource(`kv ${tenantId} ${tool} ${prefix}`, () =>
-    collect(tenant.values(tool, prefix === "" ? {} : { prefix }), MAX_VALUES),
+    collect(
+      client.list<StoredValue>(`${pathOf(tenantId)}/${encodeURIComponent(tool)}`, { prefix, limit: PAGE }),
+      limit,
+    ),
   );
   return (
     <section class="card stack">
@@ -113,14 +117,12 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
         aria-label="Beginning of the key"
         placeholder="Beginning of the key"
         value={prefix}
-        onChange={(event) => setPrefix(event.currentTarget.value)}
+        onChange={(event) => {
+          setLimit(PAGE);
+          setQuery({ prefix: event.currentTarget.value });
+        }}
       />
       {error === undefined ? null : <ErrorBox error={error} />}
-      {(value?.length ?? 0) < MAX_VALUES ? null : (
-        <p class="faint">
-          The first {MAX_VALUES} values are shown. Enter the beginning of a key to see others, or export all of them.
-        </p>
-      )}
       {value === undefined ? (
         error === undefined ? (
           <Loading />
@@ -162,6 +164,22 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
             },
           ]}
         />
+      )}
+      {(value?.length ?? 0) < limit ? null : (
+        <div class="row">
+          <span role="status">
+            These are the first {formatNumber(limit)} values. The beginning of a key finds others, and the export has
+            all.
+          </span>
+          <Button
+            onClick={() => {
+              setLimit(limit + PAGE);
+              reload();
+            }}
+          >
+            Load more values
+          </Button>
+        </div>
       )}
     </section>
   );

@@ -11,6 +11,7 @@ import { ListPage } from "../parts/list-page.tsx";
 import { Table } from "../parts/table.tsx";
 import { collect } from "../state/collect.ts";
 import { firstCommand } from "../state/first-commands.ts";
+import { formatNumber } from "../state/format.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery } from "../state/router.ts";
@@ -161,20 +162,22 @@ function WebhookForm({ tenantId, webhook, onDone }: WebhookFormProps): JSX.Eleme
 }
 
 const DELIVERIES_MS = 3_000;
-const MAX_DELIVERIES = 100;
+/** Deliveries that are shown first, and each time that older ones are wanted. */
+const PAGE = 100;
 
 function Deliveries({ tenantId, webhookId }: TenantProps & { readonly webhookId: string }): JSX.Element {
   const tenant = client.tenant(tenantId);
+  const [limit, setLimit] = useState(PAGE);
+  const path = `/v1/tenants/${encodeURIComponent(tenantId)}/webhooks/${encodeURIComponent(webhookId)}/deliveries`;
   const { value, error, reload } = useResource(
     `deliveries ${webhookId}`,
-    () => collect(tenant.deliveries(webhookId), MAX_DELIVERIES),
+    () => collect(client.list<Delivery>(path, { limit: PAGE }), limit),
     DELIVERIES_MS,
   );
   return (
     <section class="card stack">
       <h2>Deliveries</h2>
       {error === undefined ? null : <ErrorBox error={error} />}
-      {(value?.length ?? 0) < MAX_DELIVERIES ? null : <p class="faint">The newest {MAX_DELIVERIES} are shown.</p>}
       {value === undefined ? (
         error === undefined ? (
           <Loading />
@@ -218,6 +221,19 @@ function Deliveries({ tenantId, webhookId }: TenantProps & { readonly webhookId:
             },
           ]}
         />
+      )}
+      {(value?.length ?? 0) < limit ? null : (
+        <div class="row">
+          <span role="status">These are the newest {formatNumber(limit)} deliveries.</span>
+          <Button
+            onClick={() => {
+              setLimit(limit + PAGE);
+              reload();
+            }}
+          >
+            Load older deliveries
+          </Button>
+        </div>
       )}
     </section>
   );

@@ -25,15 +25,21 @@ interface LogViewProps {
   /** Start of the call in ms since 1970. */
   readonly startedAt: number;
   readonly isLive: boolean;
+  /** Lines that the call has written beyond its limits, as far as they were counted. */
+  readonly dropped?: number | undefined;
 }
 
-export function LogView({ lines, startedAt, isLive }: LogViewProps): JSX.Element {
+export function LogView({ lines, startedAt, isLive, dropped = 0 }: LogViewProps): JSX.Element {
   const [text, setText] = useState("");
   const [level, setLevel] = useState("");
   const [opened, setOpened] = useState<LogLine>();
   const shown = useMemo(() => filterLines(lines, text, level), [lines, text, level]);
   if (lines.length === 0)
-    return <p class="faint">{isLive ? "Waiting for log lines…" : "The call wrote no log lines."}</p>;
+    return dropped > 0 ? (
+      <Dropped lines={dropped} />
+    ) : (
+      <p class="faint">{isLive ? "Waiting for log lines…" : "The call wrote no log lines."}</p>
+    );
   const isFiltered = text !== "" || level !== "";
   return (
     <div class="logs">
@@ -82,6 +88,7 @@ export function LogView({ lines, startedAt, isLive }: LogViewProps): JSX.Element
           )}
         />
       )}
+      {dropped > 0 ? <Dropped lines={dropped} /> : null}
       {opened === undefined ? null : (
         <section class="json" aria-label="The whole line">
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll by keyboard */}
@@ -95,6 +102,14 @@ export function LogView({ lines, startedAt, isLive }: LogViewProps): JSX.Element
     </div>
   );
 }
+
+/** A call that writes very many lines does not count all of them. */
+const Dropped = ({ lines }: { readonly lines: number }): JSX.Element => (
+  <p class="faint">
+    {lines === 1 ? "1 more line was not kept" : `${formatNumber(lines)} or more further lines were not kept`}: the log
+    reached <code>limits.logLines</code> or <code>limits.logBytes</code>.
+  </p>
+);
 
 function filterLines(lines: readonly LogLine[], text: string, level: string): readonly LogLine[] {
   if (text === "" && level === "") return lines;

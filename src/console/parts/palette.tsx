@@ -1,7 +1,7 @@
 // The command palette: finds pages, tenants and tools by name, and opens them.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { collect } from "../state/collect.ts";
+import { collect, collectTools } from "../state/collect.ts";
 import { useResource } from "../state/resource.ts";
 import { navigate, urlOf } from "../state/router.ts";
 import { can, client, isPlatform } from "../state/session.ts";
@@ -74,7 +74,7 @@ export const MAX_FOUND = 1_000;
 
 function usePaletteItems(tenantId: string | undefined, text: string): readonly PaletteItem[] {
   const tools = useResource(`palette ${tenantId}`, async () =>
-    tenantId === undefined || !can("tools:read") ? [] : await collect(client.tenant(tenantId).tools(), MAX_FOUND),
+    tenantId === undefined || !can("tools:read") ? [] : await collectTools(tenantId, MAX_FOUND),
   );
   const tenants = useResource("palette tenants", async () =>
     isPlatform.value && can("tenants:read") ? await collect(client.tenants(), MAX_FOUND) : [],

@@ -1,13 +1,18 @@
 // The texts of "Copy as": commands that send a call again, and a test with its input and result.
 import type { Call } from "glovebox/client";
 import { quote, toCurl } from "./first-commands.ts";
+import { isOutputKept } from "./kept-output.ts";
 
 /** A call, as far as the texts show it. */
-export type CopiedCall = Pick<Call, "id" | "tool" | "version" | "alias" | "output" | "error">;
+export type CopiedCall = Pick<
+  Call,
+  "id" | "tool" | "version" | "alias" | "output" | "error" | "omitted" | "usage" | "endedAt"
+>;
 
 /**
  * Returns the name and the text of each form. The commands name the version that has run, so that they send the same call after the next
- * release as well; a call that no version has run yet names its alias.
+ * release as well; a call that no version has run yet names its alias. A test needs a result, so a call that has none yet, or whose output was not
+ * kept, has no test.
  * @param server origin of the server
  */
 export function toCopies(
@@ -26,9 +31,13 @@ export function toCopies(
     error === null
       ? `expect(await tool.output(${input})).toEqual(${JSON.stringify(call.output)});`
       : `expect(await tool.failure(${input})).toMatch(/^${error.code}/);`;
-  return [
+  const commands = [
     ["curl", toCurl("POST", url, body)],
     ["Command line", `npx glovebox call ${tool} --tenant ${tenantId} ${choice} --input ${quote(input)}`],
+  ] as const;
+  if (call.endedAt === null || !isOutputKept(call)) return commands;
+  return [
+    ...commands,
     [
       "Test",
       `import { openTool } from "glovebox/testing";\nimport { expect, test } from "vitest";\n\ntest("${tool}: ${call.id}", async () => {\n  await using tool = await openTool(import.meta.dirname);\n  ${expectation}\n});`,

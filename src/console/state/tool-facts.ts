@@ -3,7 +3,7 @@ import type { Release, Tenant, ToolVersion } from "glovebox/client";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { OWN_CAPABILITIES } from "../editor/capabilities.ts";
 import type { EditorToolSignature, ToolFacts } from "../editor/granted-types.ts";
-import { collect } from "./collect.ts";
+import { collectTools } from "./collect.ts";
 import { useResource } from "./resource.ts";
 import { can, client, request } from "./session.ts";
 
@@ -44,7 +44,7 @@ export function useToolFacts(tenantId: string, granted: readonly string[] | unde
     const found = (await client.tenant(tenantId).get()) as Tenant;
     return found.policy.capabilities as readonly string[];
   });
-  const names = useResource(`tool names ${tenantId}`, () => collect(client.tenant(tenantId).tools(), MAX_TOOLS));
+  const names = useResource(`tool names ${tenantId}`, () => collectTools(tenantId, MAX_TOOLS));
   const [signatures, setSignatures] = useState<ReadonlyMap<string, EditorToolSignature>>(new Map());
   const requested = useRef(new Set<string>());
   const known = useMemo(() => new Set((names.value ?? []).map(({ name }) => name)), [names.value]);

@@ -39,6 +39,7 @@ function Page({ trace }: { readonly trace: Trace }): JSX.Element {
   const [tab, setTab] = useState<string>("timeline");
   const { result, input, startedAt, version } = trace;
   const { usage, error } = result;
+  const log = { lines: result.logs, startedAt, isLive: false, dropped: usage.logsDropped };
   return (
     <main class="trace">
       <PageHead title={result.toolName}>
@@ -68,12 +69,12 @@ function Page({ trace }: { readonly trace: Trace }): JSX.Element {
           beside={
             <section aria-label="Logs">
               <h2 class="logs-heading">Logs</h2>
-              <LogView lines={result.logs} startedAt={startedAt} isLive={false} />
+              <LogView {...log} />
             </section>
           }
         />
       ) : null}
-      {tab === "logs" ? <LogView lines={result.logs} startedAt={startedAt} isLive={false} /> : null}
+      {tab === "logs" ? <LogView {...log} /> : null}
       {tab === "input" ? (
         <div class="columns">
           <section>

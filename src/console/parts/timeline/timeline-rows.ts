@@ -59,7 +59,8 @@ export function toRows(
   for (const [index, span] of spans.entries()) {
     const end = span.startMs + span.durationMs;
     const isInside = INSIDE.includes(span.kind);
-    enclosing = isInside ? enclosing.filter((until) => end <= until + SLACK_MS) : [];
+    // What begins after the end of a span follows it, however short both are.
+    enclosing = isInside ? enclosing.filter((until) => span.startMs < until && end <= until + SLACK_MS) : [];
     const key = keys[index] as string;
     const nested = span.callId === undefined ? undefined : byId.get(span.callId);
     const startMs = at.offsetMs + span.startMs;

@@ -2,12 +2,15 @@
 import type { CallTimeline as TimelineData } from "glovebox/client";
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { formatMs } from "../../state/format.ts";
+import { formatMs, formatNumber } from "../../state/format.ts";
 import { VirtualList } from "../virtual-list.tsx";
 import { Shares, SpanFacts, type TimelineUsage, Used } from "./timeline-facts.tsx";
 import { describeSpan, type NestedCall, nestedKeys, type Row, toRows } from "./timeline-rows.ts";
 
 const ROW_HEIGHT = 26;
+
+/** A call keeps as many spans of the tool's own. */
+const MAX_TOOL_SPANS = 1_000;
 
 /** Narrowest bar in percent. */
 const MIN_WIDTH = 0.15;
@@ -63,6 +66,7 @@ export function Timeline({
   };
   const chosen = rows.find(({ key }) => key === selected);
   const isAllOpen = openable.every((key) => open.has(key));
+  const isCut = timeline.spans.filter(({ kind }) => kind === "tool").length >= MAX_TOOL_SPANS;
   return (
     <>
       <div class="card columns">
@@ -106,6 +110,9 @@ export function Timeline({
               />
             )}
           />
+          {isCut ? (
+            <p class="faint">The first {formatNumber(MAX_TOOL_SPANS)} spans of the tool&apos;s own are kept.</p>
+          ) : null}
           {chosen === undefined ? null : <SpanFacts row={chosen} urlOfCall={urlOfCall} />}
         </div>
         {beside}
