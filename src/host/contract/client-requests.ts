@@ -1,5 +1,11 @@
 // Requests of a tool to the client that called it (`elicit`, `sample`, `roots`): their schemas and types, in the terms of MCP.
 import * as z from "zod";
+import { limitedRecord } from "../config/limited-record.ts";
+
+/** Most fields of a form. */
+const MAX_FIELDS = 1_000;
+/** Most parts of a message. More would take long to check, and each of 256 messages can have as many. */
+const MAX_CONTENTS = 256;
 
 export const jsonObject = z.record(z.string(), z.unknown());
 
@@ -22,8 +28,8 @@ export const FormSchema = z.strictObject({
   message: z.string().min(1).max(8_192),
   requestedSchema: z.looseObject({
     type: z.literal("object"),
-    properties: z.record(z.string(), FieldSchema),
-    required: z.array(z.string()).optional(),
+    properties: limitedRecord(z.string(), FieldSchema, { max: MAX_FIELDS, what: "fields" }),
+    required: z.array(z.string()).max(MAX_FIELDS).optional(),
   }),
 });
 
@@ -58,7 +64,7 @@ export type ElicitResult = z.infer<typeof ElicitResultSchema>;
 
 export const ContentSchema = z.looseObject({ type: z.string() });
 
-export const MessageContentSchema = z.union([ContentSchema, z.array(ContentSchema)], {
+export const MessageContentSchema = z.union([ContentSchema, z.array(ContentSchema).max(MAX_CONTENTS)], {
   error: "Expected content as { type, … }, or a list of it",
 });
 

@@ -1,6 +1,5 @@
 // The HTTP application: guards for every request, the routes of the API, and one form of error.
 import { OpenAPIHono } from "@hono/zod-openapi";
-import { expandUnions } from "../../host/config/option-errors.ts";
 import { isAddressHost } from "../../host/util/address-host.ts";
 import type { Principal } from "../auth/principal.ts";
 import { methodsOf } from "../auth/scopes.ts";
@@ -33,9 +32,9 @@ import { addTriggerRoutes } from "./routes/triggers.ts";
 import { addUsageRoutes } from "./routes/usage.ts";
 import { addVersionRoutes } from "./routes/versions.ts";
 import { addWebhookRoutes } from "./routes/webhooks.ts";
+import { toInvalid } from "./validate.ts";
 
 const MAX_URL_LENGTH = 4_096;
-const MAX_ISSUES = 10;
 
 /** Headers of every response. Nothing that the API returns may be rendered, framed, cached or guessed. */
 const SECURITY_HEADERS = {
@@ -65,34 +64,13 @@ function checkOrigin(origin: string | undefined, host: string | undefined): void
   throw new RequestError("FORBIDDEN", "Requests of other origins are not allowed");
 }
 
-/** Longest message of one issue, and longest name in its path, in UTF-16 code units: a request can have 100,000 unknown keys, or a very long one. */
-const MAX_ISSUE_LENGTH = 400;
-const cut = (text: string): string =>
-  text.length > MAX_ISSUE_LENGTH ? `${text.slice(0, MAX_ISSUE_LENGTH).toWellFormed()}…` : text;
-
-/** Returns a message for a request that does not match its schema: at most ten issues, each with its path. */
-function describeIssues(
-  issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[],
-): string {
-  const lines = issues
-    .slice(0, MAX_ISSUES)
-    .map(({ path, message }) => (path.length === 0 ? message : `${path.join(".")}: ${message}`));
-  return lines.join("; ");
-}
-
 /** Creates the application. It keeps no state of its own. */
 export function createApp(dependencies: ServerDependencies): App {
   const app: App = new OpenAPIHono<AppEnv>({
     strict: true,
     defaultHook: (result) => {
       if (result.success) return;
-      const issues = expandUnions(result.error.issues)
-        .slice(0, MAX_ISSUES)
-        .map(({ path, message }) => ({
-          path: path.map((part) => (typeof part === "string" ? cut(part) : part)),
-          message: cut(message),
-        }));
-      throw new RequestError("INVALID", describeIssues(issues), { details: { in: result.target, issues } });
+      throw toInvalid(result.target, result.error);
     },
   });
 

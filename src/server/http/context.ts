@@ -1,7 +1,7 @@
 // The context of the routes: the parts of the server, and the properties of a request that the guards have established.
 import type { IncomingMessage } from "node:http";
 import type { OpenAPIHono } from "@hono/zod-openapi";
-import type { ExecutorQueue, Glovebox, PartialLimits } from "../../host/index.ts";
+import type { ExecutorQueue, Glovebox, JsonValue, PartialLimits } from "../../host/index.ts";
 import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { OidcSignIn } from "../auth/oidc.ts";
 import type { Principal } from "../auth/principal.ts";
@@ -104,6 +104,8 @@ export interface AppVariables {
   keyRate?: QuotaStatus;
   /** Headers of an error that say what is left of the limits of the tenant and the key. */
   rateHeaders?: { readonly [name: string]: string };
+  /** Set by the guard of a route with a body: its value if it is large, else its text. */
+  body: { readonly text: string } | { readonly value: JsonValue };
   /** Set by the guard of a route with a body that takes long to parse and to serialize. */
   isLargeBody?: true;
   /** Set by the guard of a route whose response may stay open. */

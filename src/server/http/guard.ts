@@ -1,6 +1,7 @@
 // Guards a route: authentication, rate limit, tenant and scopes, before and after the body is read.
 import type { Context, MiddlewareHandler } from "hono";
 import type { z } from "zod";
+import { describeNonJson } from "../../host/util/json-media-type.ts";
 import { CONSOLE_HEADER } from "../auth/console-session.ts";
 import type { Principal } from "../auth/principal.ts";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
@@ -8,7 +9,7 @@ import { RATE_MS, rateStatus, toRateLimitHeaders } from "../quotas/quota-status.
 import type { TenantRecord } from "../records/tenants.ts";
 import type { AppEnv, ServerDependencies } from "./context.ts";
 import { RequestError } from "./problem.ts";
-import { JSON_TYPE, keepBody } from "./request-body.ts";
+import { keepBody } from "./request-body.ts";
 import { isStream, type RouteOptions } from "./route-options.ts";
 
 /** Time in ms after which a body has come slowly. */
@@ -101,12 +102,12 @@ async function admitSender(c: Context<AppEnv>, name: RouteName, dependencies: Se
   }
 }
 
-/** @throws {RequestError} UNSUPPORTED_MEDIA_TYPE for a body that is not JSON, or that is compressed */
+/** @throws {RequestError} UNSUPPORTED_MEDIA_TYPE for a body that is not JSON in UTF-8, or that is compressed */
 function checkBodyType(c: Context<AppEnv>): void {
-  const type = c.req.header("content-type")?.split(";")[0]?.trim().toLowerCase();
+  const problem = describeNonJson(c.req.header("content-type"));
   const coding = c.req.header("content-encoding")?.trim().toLowerCase() ?? "identity";
   if (coding !== "identity") throw new RequestError("UNSUPPORTED_MEDIA_TYPE", "Expected no Content-Encoding");
-  if (type !== JSON_TYPE) throw new RequestError("UNSUPPORTED_MEDIA_TYPE", `Expected Content-Type: ${JSON_TYPE}`);
+  if (problem !== undefined) throw new RequestError("UNSUPPORTED_MEDIA_TYPE", problem);
 }
 
 /** Checks key, tenant and scope of a request, and the form of its body. */

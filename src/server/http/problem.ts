@@ -1,5 +1,4 @@
 // Error responses: one form for all of them, with a status, a code and a message that says what to do.
-import { HTTPException } from "hono/http-exception";
 import { type ErrorCode, ToolError, toHttpStatus, toRetryAfterSeconds } from "../../host/index.ts";
 import { ApprovalConflict } from "../approvals/approval-service.ts";
 import { IdempotencyConflict } from "../calls/call-request.ts";
@@ -109,7 +108,7 @@ export function toProblem(thrown: unknown, requestId: string): ErrorResponse {
   };
 }
 
-/** Returns the error of a request for a conflict, and for a body that is not JSON; anything else as it is. */
+/** Returns the error of a request for a conflict; anything else as it is. */
 export function toRequestError(thrown: unknown): unknown {
   if (thrown instanceof IdempotencyConflict) {
     const retry = thrown.isOtherRequest ? {} : { retryAfterSeconds: OPEN_CALL_SECONDS };
@@ -117,10 +116,6 @@ export function toRequestError(thrown: unknown): unknown {
   }
   if (thrown instanceof ApprovalConflict || thrown instanceof RunConflict) {
     return new RequestError("CONFLICT", thrown.message);
-  }
-  // hono throws this for a body that is not JSON.
-  if (thrown instanceof HTTPException && thrown.status === 400) {
-    return new RequestError("MALFORMED", "The body is not valid JSON");
   }
   return thrown;
 }

@@ -92,11 +92,18 @@ async function parseLargeBody(text: string, signal: AbortSignal): Promise<JsonVa
 /** Reads the body of a request with JSON for whatever reads it afterwards. */
 export async function keepBody(c: Context<AppEnv>, maxBytes: number, kept: KeptBody): Promise<void> {
   const text = await readText(c, maxBytes, kept);
-  // hono keeps promises there, although the types say values.
-  c.req.bodyCache.text = Promise.resolve(text) as never;
-  if (isSmallJson(text)) return;
-  const value = await parseLargeBody(text, c.req.raw.signal);
-  // hono's own parses the whole text at once.
-  c.req.json = async () => value as never;
+  if (isSmallJson(text)) return c.set("body", { text });
+  c.set("body", { value: await parseLargeBody(text, c.req.raw.signal) });
   c.set("isLargeBody", true);
+}
+
+/** Returns the value of a body that was kept. @throws {RequestError} MALFORMED */
+export function readJson(c: Context<AppEnv>): JsonValue {
+  const body = c.get("body");
+  if ("value" in body) return body.value;
+  try {
+    return JSON.parse(body.text) as JsonValue;
+  } catch {
+    throw new RequestError("MALFORMED", "The body is not valid JSON");
+  }
 }

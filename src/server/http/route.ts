@@ -1,15 +1,15 @@
 // Adds routes: each has a row in the table of scopes, and guards that run before its input is read. The order of the checks is the order of
 // the errors: 401, 404 for another tenant's path, 403, 415, 413, 400, 422.
 
-import { createRoute, type RouteConfig } from "@hono/zod-openapi";
+import { createRoute, type RouteConfig, z } from "@hono/zod-openapi";
 import type { Context } from "hono";
-import type { z } from "zod";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
 import { createGuard } from "./guard.ts";
-import { JSON_TYPE } from "./request-body.ts";
+import { JSON_TYPE, readJson } from "./request-body.ts";
 import type { RequestDocumentation, RouteOptions } from "./route-options.ts";
 import { ErrorSchema } from "./schemas/common.ts";
+import { parseBody } from "./validate.ts";
 
 type Method = "get" | "post" | "put" | "patch" | "delete";
 
@@ -39,20 +39,32 @@ export function addRoute<
 ): void {
   const { params, query, body, request } = options;
   const route = toRouteConfig(dependencies, name, options);
-  // What the route has in its configuration, the library checks. So the handler's own headers and body are in the document alone.
-  if (request !== undefined) app.openAPIRegistry.registerPath(withRequest(route, request));
+  app.openAPIRegistry.registerPath(request === undefined ? route : withRequest(route, request));
+  // What is checked here, the library does not check: the body, and headers that the handler reads by itself.
+  const checked = { params: route.request?.params, query: route.request?.query ?? queryOf(name) };
   app.openapi(
-    { ...route, hide: request !== undefined } as never,
+    { ...route, request: checked, hide: true } as never,
     (async (c: Context<AppEnv>) => {
       const valid = (target: string): unknown => c.req.valid(target as never);
       const input = {
         params: params === undefined ? undefined : valid("param"),
         query: query === undefined ? undefined : valid("query"),
-        body: body === undefined ? undefined : valid("json"),
+        body: body === undefined ? undefined : parseBody(body, readJson(c)),
       };
       return await handle(c, input as RouteInput<Params, Query, Body>);
     }) as never,
   );
+}
+
+const NoQuerySchema = z.strictObject({});
+
+/**
+ * Returns the query of a route that takes none. An unknown name in a query is an error there too: a caller expects an effect of it. Probes,
+ * other services and clients of MCP have one URL for all their requests, in which they may have names of their own.
+ */
+function queryOf(name: RouteName): z.ZodObject | undefined {
+  const [, path = ""] = name.split(" ");
+  return path.startsWith("/v1/") && !path.endsWith("/mcp") ? NoQuerySchema : undefined;
 }
 
 function toRouteConfig(
@@ -85,7 +97,7 @@ function toRouteConfig(
       ...(path.includes("{") && !isPublic ? { 404: error("There is no such resource for this key") } : {}),
       ...(body === undefined ? {} : { 400: error("The body is not JSON"), 413: error("The body is too large") }),
       ...(body === undefined ? {} : { 429: error("The requests of the tenant have too many bytes") }),
-      ...(body === undefined ? {} : { 415: error("The body is not application/json") }),
+      ...(body === undefined ? {} : { 415: error("The body is not application/json in UTF-8") }),
       422: error("A parameter or a field is not valid"),
       ...(streams === undefined ? {} : { 429: error("The tenant or the key has too many streams open") }),
       ...responses,

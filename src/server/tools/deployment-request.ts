@@ -1,5 +1,6 @@
 // The request that deploys a tool: its schema, and the rules that apply to all ways to upload one.
 import * as z from "zod";
+import { limitedRecord } from "../../host/config/limited-record.ts";
 import { LimitsSchema } from "../records/tenant-policy.ts";
 import { LIVE } from "./tenant-tools.ts";
 import { MAX_SOURCE_MAP_LENGTH } from "./uploaded-source-map.ts";
@@ -51,9 +52,7 @@ export const DeploymentSchema = z.union(
       ...uploadFields,
     }),
     z.strictObject({
-      files: z
-        .record(z.string().min(1).max(512), z.string())
-        .refine((files) => Object.keys(files).length <= MAX_FILES, { error: `Expected at most ${MAX_FILES} files` }),
+      files: limitedRecord(z.string().min(1).max(512), z.string(), { max: MAX_FILES, what: "files" }),
       entry: z.string().min(1).max(512).optional(),
       ...uploadFields,
     }),

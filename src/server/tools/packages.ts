@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import * as z from "zod";
 import { makeFolder } from "../../bundler/locate/make-folder.ts";
+import { limitedRecord } from "../../host/config/limited-record.ts";
 import { ToolError } from "../../host/index.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { Files } from "./archive.ts";
@@ -48,7 +49,10 @@ const MAX_PARALLEL = 2;
 const NOBODY = 65_534;
 
 const DEPENDENCY_KEYS = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"] as const;
-const DependenciesSchema = z.record(z.string().max(214), z.string().max(1_024)).optional();
+const DependenciesSchema = limitedRecord(z.string().max(214), z.string().max(1_024), {
+  max: MAX_PACKAGES,
+  what: "packages",
+}).optional();
 const ManifestSchema = z.object({
   dependencies: DependenciesSchema,
   devDependencies: DependenciesSchema,

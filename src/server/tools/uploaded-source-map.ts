@@ -2,14 +2,19 @@
 // files. A map is untrusted: its size is limited, and its paths stay below the tool's root.
 import { decodedMappings, encodedMappings, originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import * as z from "zod";
+import { issueMessage } from "../../host/config/issue-message.ts";
 import { ToolError } from "../../host/index.ts";
 
 /** Longest JSON text of a map. The authors' files are in it, and the packages' are not. */
 export const MAX_SOURCE_MAP_LENGTH: number = 4 * 1024 * 1024;
 const MAX_SOURCES = 5_000;
+/** zod describes each name that is invalid, which takes long for very many. */
+const MAX_NAMES = 50_000;
 /** Decoding takes some 100 bytes for each mapping. */
 const MAX_MAPPINGS = 500_000;
 const MAX_POSITION = 10_000_000;
+/** Longest message about a map, which can have very many unknown keys. */
+const MAX_MESSAGE_LENGTH = 400;
 
 const hasControl = (path: string): boolean => /[\p{Cc}\u2028\u2029]/u.test(path);
 
@@ -26,7 +31,7 @@ const SourceMapSchema = z
     /** The texts of the author's files; null for a file of a package. */
     sourcesContent: z.array(z.string().nullable()).max(MAX_SOURCES),
     mappings: z.string().regex(/^[A-Za-z0-9+/,;]*$/, { error: "Expected mappings in base64 VLQ" }),
-    names: z.array(z.string().max(512)).optional(),
+    names: z.array(z.string().max(512)).max(MAX_NAMES).optional(),
     file: z.string().optional(),
     sourceRoot: z.literal("").optional(),
   })
@@ -51,7 +56,8 @@ export function parseUploadedSourceMap(json: string): UploadedSourceMap {
   const { data, error } = SourceMapSchema.safeParse(value);
   if (data !== undefined) return data;
   const [issue] = error.issues;
-  throw fail(`${(issue?.path ?? []).map((part) => `/${String(part)}`).join("")} ${issue?.message ?? ""}`.trim());
+  const where = (issue?.path ?? []).map((part) => `/${String(part)}`).join("");
+  throw fail(`${where} ${issue === undefined ? "" : issueMessage(issue)}`.trim().slice(0, MAX_MESSAGE_LENGTH));
 }
 
 /** Returns the author's files by path, as a map contains them. */

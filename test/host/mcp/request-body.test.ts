@@ -5,7 +5,7 @@ describe("readJsonBody()", () => {
   test("reads JSON of a bounded size and rejects other bodies", async () => {
     const readBody = (request: Request) =>
       readJsonBody(request, { maxBytes: 300_000, timeoutMs: 30_000, take: () => undefined });
-    const post = (body: string, headers: Record<string, string> = {}) =>
+    const post = (body: string | Buffer<ArrayBuffer>, headers: Record<string, string> = {}) =>
       readBody(
         new Request("http://localhost/mcp", {
           method: "POST",
@@ -16,7 +16,7 @@ describe("readJsonBody()", () => {
     expect(await post('{"a":[1,"é"]}', { "content-type": "application/json; charset=utf-8" })).toEqual({
       value: { a: [1, "é"] },
     });
-    const large = { items: Array.from({ length: 20_000 }, (_, index) => `item ${index}`) };
+    const large = { params: { arguments: Array.from({ length: 20_000 }, (_, index) => `item ${index}`) } };
     expect(await post(JSON.stringify(large))).toEqual({ value: large });
     expect(await readBody(new Request("http://localhost/mcp"))).toEqual({ value: undefined });
     for (const [body, headers, status] of [
@@ -30,9 +30,15 @@ describe("readJsonBody()", () => {
       ["[".repeat(100_000), {}, 400],
       [`${"[".repeat(201)}${"]".repeat(201)}`, {}, 400],
       ['{"__proto__":{"a":1}}', {}, 400],
+      ["{}", { "content-type": 'application/json; charset="UTF-16"' }, 415],
+      ["{}", { "content-type": "application/json; charset=iso-8859-1" }, 415],
+      [Buffer.from('{"a":"\xff"}', "latin1"), {}, 400],
+      // Each of these values would be described by the SDK.
+      [`{"params":{"capabilities":{"extensions":[${"1,".repeat(12_000)}1]}}}`, {}, 400],
+      [`{"result":{"content":{${Array.from({ length: 12_000 }, (_, n) => `"k${n}":1`).join(",")}}}}`, {}, 400],
     ] as const) {
       const answer = await post(body, headers);
-      expect(answer, body.slice(0, 20)).toHaveProperty("status", status);
+      expect(answer, String(body).slice(0, 20)).toHaveProperty("status", status);
     }
   });
 });

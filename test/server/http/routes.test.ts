@@ -199,6 +199,21 @@ describe("every route that is not public", () => {
   });
 });
 
+describe("every route of the API", () => {
+  test("answers 422 to an unknown name in the query, and names it", async () => {
+    const ours = routes().filter(({ path }) => path.startsWith("/v1/") && !path.endsWith("/mcp"));
+    expect(ours.length).toBeGreaterThan(90);
+    for (const { method, path, name, hasBody } of ours) {
+      const { status, body } = await send(method, `${exampleOf(path)}?unknown_name=1`, {
+        key: server.adminKey,
+        ...(hasBody ? { body: "{}" } : {}),
+      });
+      expect([name, status, body.error?.code]).toEqual([name, 422, "INVALID"]);
+      expect([name, body.error?.message]).toEqual([name, expect.stringContaining("unknown_name")]);
+    }
+  });
+});
+
 describe("every list with pages", () => {
   const lists = (): readonly Route[] =>
     routes().filter(({ path, method }) =>
@@ -233,6 +248,12 @@ describe("every route with a body", () => {
   test.for([
     ["415 without Content-Type: application/json", { body: "{}", type: "text/plain" }, 415, "UNSUPPORTED_MEDIA_TYPE"],
     ["415 for a coded body", { body: "{}", headers: { "content-encoding": "gzip" } }, 415, "UNSUPPORTED_MEDIA_TYPE"],
+    [
+      "415 for JSON in another charset",
+      { body: "{}", type: "application/json; charset=utf-16" },
+      415,
+      "UNSUPPORTED_MEDIA_TYPE",
+    ],
     ["400 for text that is not JSON", { body: "{" }, 400, "MALFORMED"],
     ["413 for a body above the limit", { body: `{"a":"${"x".repeat(MAX_BODY_BYTES)}"}` }, 413, "TOO_LARGE"],
     ["422 for an unknown key", { body: '{"unknown_key_of_a_test":1}' }, 422, "INVALID"],
