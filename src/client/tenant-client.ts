@@ -720,13 +720,18 @@ export class TenantClient {
 
   /** Sets a JSON value in the key-value store of a tool. */
   async setValue(tool: string, key: string, value: unknown): Promise<StoredValue> {
-    const path = `${this.#path}/kv/${segment(tool)}/values/${segment(key)}`;
-    return await this.#client.request("PUT", path, { body: { value }, isSafe: true });
+    return await this.#client.request("PUT", this.#pathOfValue(tool, key), { body: { value }, isSafe: true });
   }
 
   /** Deletes a value from the key-value store of a tool. */
   async deleteValue(tool: string, key: string): Promise<void> {
-    await this.#client.request("DELETE", `${this.#path}/kv/${segment(tool)}/values/${segment(key)}`);
+    await this.#client.request("DELETE", this.#pathOfValue(tool, key));
+  }
+
+  /** The keys "." and ".." cannot be part of a path, so the query has them. */
+  #pathOfValue(tool: string, key: string): string {
+    const values = `${this.#path}/kv/${segment(tool)}/values`;
+    return key === "." || key === ".." ? `${values}/-?key=${key}` : `${values}/${segment(key)}`;
   }
 
   /** Returns the usage by hour and outcome. Default: the last 30 days. */

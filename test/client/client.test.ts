@@ -33,7 +33,7 @@ describe("a segment of a path", () => {
     ["deleteTool()", (name) => tenant.deleteTool(name)],
     ["deleteSecret()", (name) => tenant.deleteSecret(name)],
     ["revokeKey()", (name) => tenant.revokeKey(name)],
-    ["deleteValue()", (name) => tenant.deleteValue("add", name)],
+    ["deleteValue()", (name) => tenant.deleteValue(name, "key")],
     ["rollback()", (name) => tenant.rollback(name, "live")],
     ["approve()", (version) => tenant.approve("add", wrong(version))],
     ["version()", (version) => tenant.version("add", wrong(version))],
@@ -43,6 +43,14 @@ describe("a segment of a path", () => {
   ])("the segment of %s is neither empty, a dot segment nor another type", async ([, action]) => {
     for (const name of ["", ".", "..", undefined, null, {}, Promise.resolve("add"), -1, 1.5, true])
       await expectRejected(() => action(wrong(name)), /for the path|cannot be part of a path/);
+  });
+
+  test("the keys . and .. of values are in the query", async () => {
+    await tenant.deleteValue("add", "..");
+    await tenant.setValue("add", ".", 1);
+    await tenant.deleteValue("add", "...");
+    const base = "http://127.0.0.1:7070/base/v1/tenants/acme/kv/add/values";
+    expect(sent.slice(-3)).toEqual([`${base}/-?key=..`, `${base}/-?key=.`, `${base}/...`]);
   });
 
   test("is encoded", async () => {

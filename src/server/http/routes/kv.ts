@@ -22,6 +22,24 @@ const KeyTextSchema = z
   });
 const KeySchema = KeyTextSchema.min(1);
 const KeyParamsSchema = ToolParamsSchema.extend({ key: KeySchema });
+/** The key in the path of a value whose own key is in the query. */
+const KEY_IN_QUERY = "-";
+const KeyQuerySchema = z.strictObject({
+  key: z
+    .enum([".", ".."])
+    .optional()
+    .describe(
+      `The key, if it is \`.\` or \`..\`, which no URL can have in its path. The key in the path is \`${KEY_IN_QUERY}\` then`,
+    ),
+});
+
+/** Returns the key of a value. @throws {RequestError} INVALID for a path and a query with different keys */
+function keyOf(params: { readonly key: string }, query: z.output<typeof KeyQuerySchema>): string {
+  if (query.key !== undefined && params.key !== KEY_IN_QUERY)
+    throw new RequestError("INVALID", `key: Expected the key ${KEY_IN_QUERY} in the path, or none in the query`);
+  return query.key ?? params.key;
+}
+
 const ListQuerySchema = z.strictObject({
   prefix: KeyTextSchema.default(""),
   cursor: KeySchema.optional(),
@@ -131,10 +149,11 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
     {
       summary: "Returns a value",
       params: KeyParamsSchema,
+      query: KeyQuerySchema,
       responses: { 200: json(KvEntrySchema, "The value") },
     },
-    async (c, { params }) => {
-      const entry = await kv.get(spaceOf(c.get("tenant").id, params.tool), params.key);
+    async (c, { params, query }) => {
+      const entry = await kv.get(spaceOf(c.get("tenant").id, params.tool), keyOf(params, query));
       if (entry === undefined) throw none();
       return c.json(show(entry) as never, 200);
     },
@@ -146,11 +165,13 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
     {
       summary: "Sets a value",
       params: KeyParamsSchema,
+      query: KeyQuerySchema,
       body: NewValueSchema,
       responses: { 200: json(KvEntrySchema, "The value"), 409: { description: "The value has another version" } },
     },
-    async (c, { params, body }) => {
+    async (c, { params, query, body }) => {
       const { id, policy } = c.get("tenant");
+      const key = keyOf(params, query);
       const data = Buffer.from(JSON.stringify(body.value));
       const limitOf = (name: "kvKeys" | "kvBytes" | "kvValueBytes"): number =>
         policy.limits?.[name] ?? LIMITS[name].default;
@@ -165,8 +186,8 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
         ...(body.expiresAt === undefined ? {} : { expiresAt: body.expiresAt }),
         ...(body.ifVersion === undefined ? {} : { ifVersion: body.ifVersion }),
       };
-      const outcome = await audited(c, "kv.set", params, "stored", (transaction) =>
-        kv.setWithin(transaction, space, params.key, write),
+      const outcome = await audited(c, "kv.set", { tool: params.tool, key }, "stored", (transaction) =>
+        kv.setWithin(transaction, space, key, write),
       );
       if (outcome.status === "conflict")
         throw new RequestError("CONFLICT", "The value has another version", { details: { version: outcome.version } });
@@ -177,7 +198,7 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
         );
       return c.json(
         {
-          key: params.key,
+          key,
           version: outcome.version,
           expiresAt: body.expiresAt ?? null,
           value: body.value,
@@ -194,12 +215,14 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
     {
       summary: "Deletes a value",
       params: KeyParamsSchema,
+      query: KeyQuerySchema,
       responses: { 200: json(OkSchema, "Deleted") },
     },
-    async (c, { params }) => {
+    async (c, { params, query }) => {
       const space = spaceOf(c.get("tenant").id, params.tool);
-      const { status } = await audited(c, "kv.deleted", params, "deleted", (transaction) =>
-        kv.deleteWithin(transaction, space, params.key),
+      const key = keyOf(params, query);
+      const { status } = await audited(c, "kv.deleted", { tool: params.tool, key }, "deleted", (transaction) =>
+        kv.deleteWithin(transaction, space, key),
       );
       if (status !== "deleted") throw none();
       return c.json({ ok: true } as const, 200);
