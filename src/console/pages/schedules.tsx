@@ -11,11 +11,13 @@ import { ListPage } from "../parts/list-page.tsx";
 import { ToolField } from "../parts/tool-field.tsx";
 import { collect } from "../state/collect.ts";
 import { firstCommand } from "../state/first-commands.ts";
-import { locale } from "../state/format.ts";
+import { formatUtc, locale } from "../state/format.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
 import { urlOf } from "../state/router.ts";
 import { can, client } from "../state/session.ts";
+
+const MS_PER_MINUTE = 60_000;
 
 /** A tenant can have as many. */
 const MAX_SCHEDULES = 1_000;
@@ -126,9 +128,11 @@ export function Schedules({ tenantId }: TenantProps): JSX.Element {
 /** A time in a schedule's own zone, with the local time in its tooltip. */
 function InZone({ at, timeZone }: { readonly at: number | null; readonly timeZone: string }): JSX.Element {
   if (at === null) return <span class="faint">none</span>;
-  const text = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short", timeZone }).format(at);
+  // A pattern with six parts has runs within a minute.
+  const timeStyle = at % MS_PER_MINUTE === 0 ? "short" : "medium";
+  const text = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle, timeZone }).format(at);
   return (
-    <time dateTime={new Date(at).toISOString()} title={`${new Date(at).toLocaleString(locale)} here`}>
+    <time dateTime={new Date(at).toISOString()} title={`${new Date(at).toLocaleString(locale)} here, ${formatUtc(at)}`}>
       {text}
     </time>
   );

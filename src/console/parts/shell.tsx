@@ -15,10 +15,13 @@ const THEME_KEY = "glovebox-theme";
 
 /** Uses the theme of an embedding page, or the one that the user has chosen, or that of the system. */
 export function applyTheme(): void {
-  showTheme(new URLSearchParams(location.search).get("theme") ?? storedTheme());
+  showTheme(firstTheme);
 }
 
 const storedTheme = (): string => readStored("localStorage", THEME_KEY) ?? "auto";
+
+/** The theme that the page begins with. Its URL has no theme any more when the user goes on. */
+const firstTheme = new URLSearchParams(location.search).get("theme") ?? storedTheme();
 
 function showTheme(wanted: string): void {
   if (wanted === "auto") delete document.documentElement.dataset.theme;
@@ -26,7 +29,7 @@ function showTheme(wanted: string): void {
 }
 
 function ThemeButton(): JSX.Element {
-  const [theme, setTheme] = useState(storedTheme);
+  const [theme, setTheme] = useState<string>(firstTheme);
   const change = (): void => {
     const next = THEMES[(THEMES.indexOf(theme as "auto") + 1) % THEMES.length] ?? "auto";
     store("localStorage", THEME_KEY, next);

@@ -80,7 +80,7 @@ export const KEYWORD_SHAPES: ReadonlyMap<string, KeywordShape> = new Map<string,
 export const TYPE_NAMES: readonly string[] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
 /** Dialects by their `$schema`, without scheme, "www." or a trailing "#". */
-export const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
+const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
   ["json-schema.org/draft/2020-12/schema", "2020-12"],
   ["json-schema.org/draft/2019-09/schema", "2019-09"],
   ["json-schema.org/draft-07/schema", "draft-07"],
@@ -89,6 +89,12 @@ export const DIALECTS: ReadonlyMap<string, Dialect> = new Map([
 ]);
 
 export type Dialect = "2020-12" | "2019-09" | "draft-07" | "draft-06" | "draft-04";
+
+export const DIALECT_NAMES: readonly Dialect[] = [...DIALECTS.values()];
+
+/** Returns the dialect that a `$schema` names; undefined for an unknown one. A schema without it is 2020-12. */
+export const dialectOf = (setting: string | undefined): Dialect | undefined =>
+  setting === undefined ? "2020-12" : DIALECTS.get(setting.replace(/^https?:\/\/(www\.)?/, "").replace(/#$/, ""));
 
 /** Tells whether keywords next to a `$ref` are ignored, as up to draft-07. */
 export function refHidesSiblings(dialect: Dialect): boolean {

@@ -2,7 +2,7 @@
 // nothing is fetched.
 import { describeValue, list, quote } from "./describe.ts";
 import { escapeStep, parsePointer } from "./json-pointer.ts";
-import { DIALECTS, type Dialect, KEYWORD_SHAPES, refHidesSiblings } from "./keywords.ts";
+import { DIALECT_NAMES, type Dialect, dialectOf, KEYWORD_SHAPES, refHidesSiblings } from "./keywords.ts";
 import { RECURSIVE_ANCHOR, type SchemaResource } from "./resource.ts";
 import { checkKeyword, type SchemaChecks } from "./schema-check.ts";
 import { isObject, ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
@@ -93,11 +93,10 @@ export class SchemaDocument {
 
   #readDialect(root: SchemaObject): Dialect {
     const setting = ownProperty(root, "$schema");
-    if (setting === undefined) return "2020-12";
-    if (typeof setting !== "string") return this.#reject("/$schema", "a string", describeValue(setting));
-    const dialect = DIALECTS.get(setting.replace(/^https?:\/\/(www\.)?/, "").replace(/#$/, ""));
-    const known = list([...DIALECTS.values()], (name) => name);
-    return dialect ?? this.#reject("/$schema", `one of ${known}`, quote(setting));
+    if (setting !== undefined && typeof setting !== "string")
+      return this.#reject("/$schema", "a string", describeValue(setting));
+    const known = list([...DIALECT_NAMES], (name) => name);
+    return dialectOf(setting) ?? this.#reject("/$schema", `one of ${known}`, quote(setting ?? ""));
   }
 
   /** Checks the keywords of a schema and of its subschemas, and records the location of each subschema. */

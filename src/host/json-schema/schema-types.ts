@@ -2,6 +2,7 @@
 // `unknown`, text of a schema never becomes code, and the output is bounded.
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { toVisibleText } from "../util/visible-text.ts";
+import { dialectOf, refHidesSiblings } from "./keywords.ts";
 
 /** Limits of the generated types. */
 const MAX_DEPTH = 40;
@@ -152,6 +153,7 @@ export class SchemaTypes {
 
   readonly #readonly: string;
   readonly #export: string;
+  readonly #refHidesSiblings: boolean;
   readonly #isWritten: boolean;
   /** Whether the schema refers to itself as a whole. */
   #isRecursive = false;
@@ -166,6 +168,9 @@ export class SchemaTypes {
     this.#root = root;
     this.#names = names;
     this.#prefix = prefix;
+    this.#refHidesSiblings = refHidesSiblings(
+      (typeof root.$schema === "string" ? dialectOf(root.$schema) : undefined) ?? "2020-12",
+    );
     this.#readonly = isMutable === true ? "" : "readonly ";
     this.#export = isLocal === true ? "" : "export ";
     this.#isWritten = isWritten;
@@ -193,9 +198,13 @@ export class SchemaTypes {
     this.#nodes += 1;
     if (schema === false) return "never";
     if (!isNode(schema) || position.depth > MAX_DEPTH || this.#isFull) return "unknown";
-    const type = this.#plainType(schema, position);
-    // OpenAPI 3.0's way to allow null.
-    return schema.nullable === true && type !== "unknown" ? union([type, "null"]) : type;
+    if (typeof schema.$ref !== "string") return this.#plainType(schema, position);
+    const { $ref, ...others } = schema;
+    const parts = [
+      this.#reference($ref, position),
+      ...(this.#refHidesSiblings ? [] : [this.#plainType(others, position)]),
+    ];
+    return intersection(parts.filter((part) => part !== "unknown"));
   }
 
   /** Whether the schema has more parts or longer text than its types may have. */
@@ -204,7 +213,6 @@ export class SchemaTypes {
   }
 
   #plainType(schema: Node, position: TypePosition): string {
-    if (typeof schema.$ref === "string") return this.#reference(schema.$ref, position);
     if ("const" in schema) return this.#counted(literal(schema.const));
     if (Array.isArray(schema.enum)) return this.#counted(enumeration(schema.enum));
     const parts: string[] = [];

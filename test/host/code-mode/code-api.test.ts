@@ -4,7 +4,10 @@ import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { createApiOf, createCodeApi } from "../../../src/host/code-mode/api/code-api.ts";
 import { codePathsOf, toIdentifier } from "../../../src/host/code-mode/api/code-names.ts";
+import { toPythonSignature } from "../../../src/host/code-mode/api/python-api.ts";
 import { TypeChecker } from "../../../src/host/code-mode/type-checker/type-checker.ts";
+import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
+import { TypeNames } from "../../../src/host/json-schema/schema-types.ts";
 import type { JsonSchema, ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 
 // The checker is the compiler itself. A busy machine needs time to start it.
@@ -36,7 +39,7 @@ const leaf: fc.Arbitrary<Pair> = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => ({ schema: { type: "number" }, value })),
   fc.integer().map((value) => ({ schema: { type: "integer", minimum: -5 }, value })),
   fc.boolean().map((value) => ({ schema: { type: ["boolean", "null"] }, value })),
-  fc.constant({ schema: { type: "string", nullable: true }, value: null }),
+  fc.string({ unit: "binary" }).map((value) => ({ schema: { type: "string", nullable: true }, value })),
   fc.jsonValue({ maxDepth: 0 }).map((value) => ({ schema: { const: value }, value })),
   fc
     .array(fc.jsonValue({ maxDepth: 0 }), { minLength: 1, maxLength: 5 })
@@ -120,6 +123,57 @@ test("accepts inputs without an optional property that each object inherits", as
   expect(await messagesOf(definitions, valid)).toEqual([]);
   for (const wrong of ['tools.plain({ constructor: "a" })', "tools.plain({ x: 1 })", "tools.needs({})"])
     expect(await messagesOf(definitions, `await ${wrong};`), wrong).toHaveLength(1);
+});
+
+test("agrees with the validation that nullable, a keyword of OpenAPI 3.0, does not allow null", async () => {
+  const schema: JsonSchema = { type: "object", properties: { x: { type: "string", nullable: true } } };
+  const definitions = [toolOf("write", schema), toolOf("read", { type: "object" }, { outputSchema: schema })];
+  for (const x of ["a", null]) {
+    const isValid = (await compileSchema(schema).validate({ x })).valid;
+    const code = `await tools.write({ x: ${JSON.stringify(x)} });`;
+    expect(isValid).toBe(x !== null);
+    expect(await messagesOf(definitions, code)).toHaveLength(isValid ? 0 : 1);
+  }
+  expect(await messagesOf(definitions, "const { x } = await tools.read({}); return x?.length;")).toEqual([]);
+  const python = toPythonSignature({ path: ["write"], definition: toolOf("write", schema) }, new TypeNames());
+  expect(python.method).toContain("x: str = ...");
+});
+
+test("has the properties that are next to a reference, unless the dialect ignores them", async () => {
+  const Base = { type: "object", properties: { id: { type: "integer" } }, required: ["id"] };
+  const more = { properties: { extra: { type: "string" } }, required: ["extra"] };
+  const schema: JsonSchema = { $ref: "#/$defs/Base", ...more, $defs: { Base } };
+  const old: JsonSchema = { $schema: "http://json-schema.org/draft-07/schema#", ...schema };
+  const definitions = [toolOf("now", schema), toolOf("old", old)];
+  for (const [tool, given] of [
+    ["now", schema],
+    ["old", old],
+  ] as const)
+    for (const input of [{ id: 1 }, { id: 1, extra: "a" }, { extra: "a" }]) {
+      const isValid = (await compileSchema(given).validate(input)).valid;
+      // The types of an open object list its properties: others are a mistake more often than not.
+      const isListed = tool === "now" || !("extra" in input);
+      const code = `await tools.${tool}(${JSON.stringify(input)});`;
+      expect(await messagesOf(definitions, code), code).toHaveLength(isValid && isListed ? 0 : 1);
+    }
+});
+
+test("a class in Python has the fields of references and of allOf", () => {
+  const Base: JsonSchema = { type: "object", properties: { id: { type: "integer" } }, required: ["id"] };
+  const more: JsonSchema = { type: "object", properties: { extra: { type: "string" } } };
+  for (const schema of [
+    { $ref: "#/$defs/Base", ...more, $defs: { Base } },
+    { ...more, allOf: [{ $ref: "#/$defs/Base" }], $defs: { Base } },
+    { allOf: [{ $ref: "#/$defs/Base" }, more, { $ref: "#" }], $defs: { Base } },
+  ] as readonly JsonSchema[]) {
+    const { method, classes } = toPythonSignature(
+      { path: ["save"], definition: toolOf("save", schema) },
+      new TypeNames(),
+    );
+    expect(method).toMatch(/^async def save\(self, input: SaveInput, \/\)/);
+    expect(classes.join()).toContain("    id: int");
+    expect(classes.join()).toContain("    extra: NotRequired[str]");
+  }
 });
 
 test("compiles for any JSON as a schema", async () => {

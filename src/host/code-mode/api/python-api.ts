@@ -41,6 +41,17 @@ const SCALARS: { readonly [type: string]: string } = {
   null: "None",
 };
 
+/** Keywords next to a `$ref` that do not change the type. */
+const NAMING: ReadonlySet<string> = new Set([
+  "$ref",
+  "$defs",
+  "definitions",
+  "title",
+  "description",
+  "default",
+  "examples",
+]);
+
 /** Generates the types of one schema. */
 class PythonTypes {
   readonly classes: string[] = [];
@@ -48,6 +59,7 @@ class PythonTypes {
   readonly #names: TypeNames;
   readonly #prefix: string;
   readonly #open = new Map<Node, string>();
+  readonly #mergedNodes = new Map<Node, Node>();
   #nodes = 0;
 
   constructor(root: JsonSchema, names: TypeNames, prefix: string) {
@@ -63,9 +75,22 @@ class PythonTypes {
   type(schema: unknown, name: string, depth: number): string {
     this.#nodes += 1;
     if (!isNode(schema) || depth > MAX_DEPTH || this.#nodes > MAX_NODES) return "Any";
-    if (typeof schema.$ref === "string") return this.#reference(schema.$ref, depth);
-    const type = this.#plain(schema, name, depth);
-    return schema.nullable === true && type !== "Any" ? union([type, "None"]) : type;
+    if (typeof schema.$ref === "string" && Object.keys(schema).every((key) => NAMING.has(key)))
+      return this.#reference(schema.$ref, depth);
+    return this.#plain(this.#merged(schema), name, depth);
+  }
+
+  /** Returns an object with the fields of `$ref` and `allOf`, because a class has only its own; other schemas as they are. */
+  #merged(schema: Node): Node {
+    const known = this.#mergedNodes.get(schema);
+    if (known !== undefined) return known;
+    const { $ref, allOf, ...own } = schema;
+    const target = typeof $ref === "string" ? this.#resolve($ref) : undefined;
+    const parts = [...(target === undefined ? [] : [target]), ...(Array.isArray(allOf) ? allOf.filter(isNode) : [])];
+    this.#mergedNodes.set(schema, own);
+    const merged = parts.slice(0, MAX_LITERALS).reduce((all: Node, part) => mergeFields(this.#merged(part), all), own);
+    this.#mergedNodes.set(schema, merged);
+    return merged;
   }
 
   #plain(schema: Node, name: string, depth: number): string {
@@ -117,15 +142,35 @@ class PythonTypes {
   }
 
   #reference(pointer: string, depth: number): string {
+    const target = this.#resolve(pointer);
+    if (target === undefined) return "Any";
+    return this.type(target, `${this.#prefix}${toTypeName(pointer.split("/").at(-1) ?? "")}`, depth + 1);
+  }
+
+  #resolve(pointer: string): Node | undefined {
     let at: unknown = this.#root;
     for (const part of pointer === "#" ? [] : pointer.split("/").slice(1)) {
       const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
-      if ((!isNode(at) && !Array.isArray(at)) || !Object.hasOwn(at, key)) return "Any";
+      if ((!isNode(at) && !Array.isArray(at)) || !Object.hasOwn(at, key)) return undefined;
       at = (at as Node)[key];
     }
-    if (!pointer.startsWith("#") || !isNode(at)) return "Any";
-    return this.type(at, `${this.#prefix}${toTypeName(pointer.split("/").at(-1) ?? "")}`, depth + 1);
+    return pointer.startsWith("#") && isNode(at) ? at : undefined;
   }
+}
+
+/** Adds the fields of a schema to those of another one, whose own keywords win. */
+function mergeFields(one: Node, other: Node): Node {
+  const properties = {
+    ...(isNode(one.properties) ? one.properties : {}),
+    ...(isNode(other.properties) ? other.properties : {}),
+  };
+  const required = [one.required, other.required].flatMap((names) => (Array.isArray(names) ? names : []));
+  return {
+    ...one,
+    ...other,
+    ...(Object.keys(properties).length === 0 ? {} : { properties }),
+    ...(required.length === 0 ? {} : { required }),
+  };
 }
 
 function union(types: readonly string[]): string {
@@ -160,9 +205,10 @@ export interface PythonSignature {
 
 /** Returns the parameters: one for each property if all can be names of parameters, otherwise one dictionary. */
 function parametersOf({ inputSchema }: DeclaredTool["definition"], types: PythonTypes, prefix: string): string {
-  const { properties, type, $ref, anyOf, oneOf } = inputSchema;
+  const { properties, type, $ref, allOf, anyOf, oneOf } = inputSchema;
   const names = isNode(properties) ? Object.keys(properties) : [];
-  const isPlain = (type === undefined || type === "object") && [$ref, anyOf, oneOf].every((one) => one === undefined);
+  const isPlain =
+    (type === undefined || type === "object") && [$ref, allOf, anyOf, oneOf].every((one) => one === undefined);
   if (!isPlain || (names.length <= MAX_FIELDS && !names.every(isPythonName))) return `, input: ${types.root}, /`;
   if (names.length === 0 || names.length > MAX_FIELDS) return ", **fields: Any";
   const required = new Set(Array.isArray(inputSchema.required) ? inputSchema.required : []);
