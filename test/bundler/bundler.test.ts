@@ -8,7 +8,7 @@ import { Bundler, type BundlerOptions, createBundler } from "../../src/bundler/b
 import { createBundleCache } from "../../src/bundler/cache/bundle-cache.ts";
 import { BuildProcesses } from "../../src/bundler/compile/build-processes.ts";
 import type { ToolSource } from "../../src/bundler/tool-bundle.ts";
-import { descendants, evaluate, failureOf, makeFolder, REPOSITORY } from "./workbench.ts";
+import { descendants, evaluate, failureOf, makeFolder, packageFiles, REPOSITORY } from "./workbench.ts";
 
 const LIMITS = { timeoutMs: 200_000 };
 const HANGING = `export default ${"(a=".repeat(30_000)}1${")=>1".repeat(30_000)}`;
@@ -63,6 +63,16 @@ async function untilBuilding(count: number): Promise<void> {
 }
 
 describe("createBundler() builds once", () => {
+  test("bundles a package that joins the text of a file to its folder", async () => {
+    // Emscripten joins its folder to a name that may be a data: URL.
+    const url = `data:application/octet-stream;base64,${"A".repeat(9_000)}`;
+    const code = `exports.find = () => require("fs").existsSync(__dirname + "/" + ${JSON.stringify(url)});`;
+    const root = makeFolder(packageFiles("wasm", { "index.js": code }));
+    const bundler = makeBundler({ root });
+    const { bundle } = await bundler.bundle({ source: 'import { find } from "wasm"; export default typeof find' });
+    expect((await evaluate(bundle)).value).toBe("function");
+  });
+
   test("the same source, and then without a process", async () => {
     const bundler = makeBundler();
     const source = { source: 'import { z } from "zod"; export default z.string().parse("x")' };

@@ -1,5 +1,6 @@
 // Tests which build of a package is bundled if it has one for Node and one for browsers.
 import { describe, expect, test } from "vitest";
+import { remember } from "../../src/bundler/locate/entry-points.ts";
 import { buildHere, evaluate, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 
 const BOTH = { exports: { ".": { worker: "./web.js", browser: "./web.js", node: "./node.js", default: "./node.js" } } };
@@ -21,7 +22,23 @@ const STORE = {
     'import sockets from "sockets"; export class SharedKey {} export default ["shared-key for Node", sockets]',
     'import sockets from "sockets"; export default ["shared-key for browsers", sockets]',
   ),
-  ...withBoth("lazily", 'export default () => import("node:https")'),
+  ...withBoth(
+    "lazily",
+    'export default () => import("node:https")',
+    'export default "lazily for browsers"; export const load = () => fetch("/")',
+  ),
+  ...withBoth("agent", 'import http from "http"; export default [http.Agent, "agent for Node"][1]', "export default 1"),
+  ...withBoth(
+    "xhr",
+    'import http from "http"; import "child_process"; export default [http.get, "xhr for Node"][1]',
+    "export default typeof XMLHttpRequest",
+  ),
+  ...withBoth(
+    "delegating",
+    'import http from "http"; export default [http.get]',
+    'import small from "fetching"; export default ["delegating for browsers", small]',
+  ),
+  ...packageFiles("fetching", { "index.js": "module.exports = () => fetch('/')" }),
   ...withBoth("cross-fetch", 'import http from "http"; export default [typeof http, "cross-fetch for Node"][1]'),
   ...withBoth("@azure/data-tables", 'import "sockets"; export default "@azure/data-tables for Node"'),
   ...withBoth("node-fetch", 'import http from "http"; export default [typeof http, "node-fetch for Node"][1]'),
@@ -85,6 +102,12 @@ const STORE = {
   ...packageFiles("on-net", { "index.js": 'module.exports = require("net")' }),
   ...packageFiles("on-on-net", { "index.js": 'module.exports = require("on-net")' }),
   ...withBoth("far-from-net", 'import r from "on-on-net"; export default typeof r'),
+  ...packageFiles("nested", {
+    "index.js": 'module.exports = [require("./sub"), require("./sub/node.js")]',
+    "sub/package.json": JSON.stringify({ name: "nested-sub", main: "./node.js", browser: { "./node.js": "./web.js" } }),
+    "sub/node.js": 'require("net"); module.exports = "sub for Node"',
+    "sub/web.js": 'module.exports = "sub for browsers"',
+  }),
   ...packageFiles("requirer", { "index.js": 'module.exports = require("dual")' }),
   ...packageFiles("broken-requirer", { "index.js": 'module.exports = require("broken-main").default' }),
   ...packageFiles("lacking-requirer", { "index.js": 'module.exports = require("lacking-main").default' }),
@@ -110,6 +133,17 @@ describe.concurrent("the build of a package that goes into a bundle", () => {
       "is the one for browsers if the other loads http later",
       'export { default } from "lazily"',
       "lazily for browsers",
+    ],
+    [
+      "is the one for Node if the other only loads http, and that for browsers does not connect",
+      'export { default } from "agent"',
+      "agent for Node",
+    ],
+    ["is the one for Node if that for browsers needs a page", 'export { default } from "xhr"', "xhr for Node"],
+    [
+      "is the one for browsers if that leaves its requests to another package",
+      'import value from "delegating"; export default value[0]',
+      "delegating for browsers",
     ],
     [
       "is the one for Node of an HTTP client whose other build does not work",
@@ -169,6 +203,11 @@ describe.concurrent("the build of a package that goes into a bundle", () => {
       'export { default } from "far-from-net"',
       "far-from-net for browsers",
     ],
+    [
+      "is the one for browsers of a package in a subfolder that is imported by its path",
+      'export { default } from "nested"',
+      ["sub for browsers", "sub for browsers"],
+    ],
     ["knows the package's type", 'export { default } from "interop"', "inner default"],
     [
       "follows the field browser",
@@ -189,6 +228,20 @@ describe.concurrent("the build of a package that goes into a bundle", () => {
     const bundle = await buildHere({ source }, { root: makeFolder(STORE) });
     expect(bundle.code).toContain('"http"');
   });
+});
+
+test("an import is resolved once for all files of a folder", async () => {
+  const requests: string[] = [];
+  const resolve = remember(async ({ path, resolveDir, kind }) => {
+    requests.push(`${kind} ${resolveDir} ${path}`);
+    return { path: `${resolveDir}/${path}.js`, sideEffects: true };
+  });
+  const request = { path: "x", importer: "/a/1.js", resolveDir: "/a", kind: "require-call" } as const;
+  const found = await Promise.all([resolve(request), resolve({ ...request, importer: "/a/2.js" })]);
+  expect(found.map((file) => file?.path)).toEqual(["/a/x.js", "/a/x.js"]);
+  await resolve({ ...request, resolveDir: "/b" });
+  await resolve({ ...request, kind: "import-statement" });
+  expect(requests).toEqual(["require-call /a x", "require-call /b x", "import-statement /a x"]);
 });
 
 describe.concurrent("the limits of packages", () => {

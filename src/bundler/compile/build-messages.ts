@@ -85,6 +85,9 @@ export class BuildIssueError extends Error {
   }
 }
 
+/** Maximum length of a path in a response. Linux has no longer ones. */
+export const MAX_PATH_LENGTH = 4_096;
+
 const HEADER_BYTES = 4;
 
 export function encodeBuildFrame(message: BuildRequest | BuildResponse): Buffer {

@@ -1,6 +1,6 @@
 // Validates the response of the child in the parent. The child has read hostile source, so its response is untrusted.
 import * as z from "zod";
-import type { BuildResponse } from "./build-messages.ts";
+import { type BuildResponse, MAX_PATH_LENGTH } from "./build-messages.ts";
 
 const text = (maxLength: number) => z.string().max(maxLength);
 const count = z.number().nonnegative();
@@ -15,7 +15,7 @@ const IssueSchema = z.strictObject({
 });
 
 const DependencySchema = z.strictObject({
-  path: text(4_096),
+  path: text(MAX_PATH_LENGTH),
   owner: z.enum(["tool", "package"]),
   size: count,
   mtimeMs: z.number(),
@@ -34,11 +34,11 @@ export const BuildResponseSchema: z.ZodType<BuildResponse> = z.discriminatedUnio
     code: z.string(),
     sourceMap: z.string(),
     exports: list(text(1_024)),
-    inputs: list(z.strictObject({ path: text(4_096), bytes: count })),
+    inputs: list(z.strictObject({ path: text(MAX_PATH_LENGTH), bytes: count })),
     packages: list(text(1_024)),
     dynamicCode: list(text(4_096)),
     dependencies: list(DependencySchema),
-    absent: list(text(8_192)),
+    absent: list(text(MAX_PATH_LENGTH)),
   }),
   z.strictObject({ ok: z.literal(false), problems: z.array(IssueSchema).min(1).max(100) }),
 ]);

@@ -8,6 +8,7 @@ import {
   COMMON_JS_ENTRY_POINTS,
   findBrowserPackages,
   findRequiredPackages,
+  findWorseBuilds,
   NODE_ENTRY_POINTS,
   openResolver,
 } from "../locate/entry-points.ts";
@@ -164,7 +165,7 @@ function findLackingPackages({ problems }: BuildFailure, { store, context }: Bui
 
 /**
  * Links again with other builds of the packages that need one, until their imports need no further one. A package whose other build lacks
- * what is imported from it keeps its default build: the tool was written for that one.
+ * what is imported from it, or is worse, keeps its default build.
  */
 async function linkWithOtherBuilds(
   build: Build,
@@ -175,6 +176,7 @@ async function linkWithOtherBuilds(
   const { store, context } = build;
   const packageOf = (input: string) =>
     /^\w+:/.test(input) ? undefined : store.packageOf(resolve(context.workingDirectory, input));
+  const readText = (input: string) => store.load(resolve(context.workingDirectory, input)).contents.toString("utf8");
   let link = first;
   let builds = chosen;
   let lacking: ReadonlySet<string> = new Set();
@@ -195,6 +197,14 @@ async function linkWithOtherBuilds(
       const more = findLackingPackages(next, build).filter(({ folder }) => browser.has(folder) || commonJs.has(folder));
       if (more.length === 0) return next;
       lacking = lacking.union(new Set(more.map(({ folder }) => folder)));
+      continue;
+    }
+    const worse =
+      next.metafile === undefined
+        ? new Set<string>()
+        : findWorseBuilds(browser.difference(browserFolders), [link.metafile, next.metafile], packageOf, readText);
+    if (worse.size > 0) {
+      lacking = lacking.union(worse);
       continue;
     }
     builds = wanted;

@@ -79,6 +79,12 @@ interface PackageNeeds {
   isFailing: boolean;
 }
 
+/** What a build for browsers connects with instead of node:http. */
+const CONNECTS =
+  /\bfetch\s*\(|\b(?:globalThis|window|self|global)\.fetch\b|\btypeof fetch\b|\b(?:WebSocket|EventSource)\b/;
+/** What a build for browsers connects with that no tool has. */
+const NEEDS_PAGE = /\bXMLHttpRequest\b/;
+
 /** Packages whose build for Node uses `eval` or `Function`, and whose browser build does not. */
 const BROWSER_ONLY: ReadonlySet<string> = new Set(["depd", "jsonpath"]);
 
@@ -137,6 +143,38 @@ export function findBrowserPackages(
   return new Set(found.map(({ metadata }) => metadata.folder));
 }
 
+/** Returns the inputs in the output of a link that belong to each package, keyed by package folder. */
+function inputsByPackage(metafile: Metafile, packageOf: (input: string) => PackageMetadata | undefined) {
+  const inputs = Object.values(metafile.outputs).flatMap((output) => Object.keys(output.inputs));
+  return Map.groupBy(new Set(inputs), (input) => packageOf(input)?.folder);
+}
+
+/**
+ * Returns the folders of packages whose build for browsers is worse than the one for Node: it connects with XMLHttpRequest, or it was chosen for
+ * the sake of fetch and connects with nothing, like a stub.
+ * @param before link with the builds for Node of these packages
+ * @param after link with their builds for browsers
+ */
+export function findWorseBuilds(
+  folders: ReadonlySet<string>,
+  [before, after]: readonly [Metafile, Metafile],
+  packageOf: (input: string) => PackageMetadata | undefined,
+  readText: (input: string) => string,
+): ReadonlySet<string> {
+  const needs = collectNeeds(before, packageOf);
+  const needsAfter = collectNeeds(after, packageOf);
+  const inputs = inputsByPackage(after, packageOf);
+  const isWorse = (folder: string): boolean => {
+    const texts = (inputs.get(folder) ?? []).map(readText);
+    if (texts.some((text) => CONNECTS.test(text))) return false;
+    if (texts.some((text) => NEEDS_PAGE.test(text))) return true;
+    const { isBlocked = false, isFailing = true, dependencies = new Set() } = needs.get(folder) ?? {};
+    const added = needsAfter.get(folder)?.dependencies.difference(dependencies);
+    return isBlocked && !isFailing && added?.size === 0;
+  };
+  return new Set([...folders].filter(isWorse));
+}
+
 /**
  * Returns the folders of the packages in a finished link that CommonJS code requires by name, and that were resolved to their `module`. All
  * importers of such a package use its build for CommonJS, so that it has one instance.
@@ -177,6 +215,22 @@ export async function resolveWith(build: PluginBuild, request: ResolveRequest): 
   return { path: found.path, sideEffects: found.sideEffects };
 }
 export const INTERNAL_REQUEST = Symbol("internal request");
+
+/**
+ * Remembers what a resolver has found for imports of one folder. esbuild reads the folders up to the package store again for each request, which
+ * takes several milliseconds in a store of a thousand packages.
+ */
+export function remember(
+  resolve: (request: ResolveRequest) => Promise<Resolved | undefined>,
+): (request: ResolveRequest) => Promise<Resolved | undefined> {
+  const known = new Map<string, Promise<Resolved | undefined>>();
+  return (request) => {
+    const key = JSON.stringify([request.kind, request.resolveDir, request.path]);
+    const found = known.get(key) ?? resolve(request);
+    known.set(key, found);
+    return found;
+  };
+}
 
 export interface PackageResolver extends AsyncDisposable {
   resolve(request: ResolveRequest): Promise<Resolved | undefined>;
@@ -234,7 +288,7 @@ export async function openResolver(
   );
   const build = await opened.promise;
   return {
-    resolve: (request) => resolveWith(build, request),
+    resolve: remember((request) => resolveWith(build, request)),
     async [Symbol.asyncDispose]() {
       closed.resolve();
       await running;

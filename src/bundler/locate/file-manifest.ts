@@ -1,6 +1,6 @@
 // Records the files that a build reads: enforces the limits, and keeps what a later check of a cached bundle needs.
 import { createHash } from "node:crypto";
-import { type BuildDependency, BuildIssueError } from "../compile/build-messages.ts";
+import { type BuildDependency, BuildIssueError, MAX_PATH_LENGTH } from "../compile/build-messages.ts";
 import type { BundleLimits } from "../tool-bundle.ts";
 import type { ContainedFile } from "./contained-file.ts";
 
@@ -90,7 +90,8 @@ export class FileManifest {
     return sha256;
   }
 
+  /** Ignores a path that is too long to appear later, such as a data: URL that code joins to its folder. */
   recordAbsent(path: string): void {
-    this.#absent.add(path);
+    if (path.length <= MAX_PATH_LENGTH) this.#absent.add(path);
   }
 }

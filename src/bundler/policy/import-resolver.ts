@@ -1,16 +1,19 @@
 // Resolves each import of a tool: to its own files, npm packages and built-ins. Denies by default; the rules are in import-rules.ts.
+import { dirname, join } from "node:path";
 import type { OnResolveArgs, OnResolveResult, PluginBuild } from "esbuild";
 import { findBuiltin } from "../../sandbox/contract/node-builtins.ts";
 import { BuildIssueError, type BuildRequest } from "../compile/build-messages.ts";
 import type { LocationNames } from "../compile/module-location.ts";
 import type { TextFacts } from "../compile/text-facts.ts";
 import type { UnresolvedImports } from "../compile/unresolved-imports.ts";
+import { isDirectory } from "../locate/contained-file.ts";
 import {
   type ChosenBuilds,
   INTERNAL_REQUEST,
   isBetterReplaced,
   type PackageResolver,
   type ResolveRequest,
+  remember,
   resolveWith,
 } from "../locate/entry-points.ts";
 import { type PackageStore, packageNameOf } from "../locate/package-store.ts";
@@ -62,7 +65,8 @@ type Resolution = OnResolveResult | undefined | Promise<OnResolveResult | undefi
 /** Resolves the imports of one phase of a build. */
 export class ImportResolver {
   readonly #options: ImportPolicyOptions;
-  readonly #build: PluginBuild;
+  /** Resolves an import to the default build. */
+  readonly #resolveDefault: PackageResolver["resolve"];
   /** Modules whose own `require` calls the bundler handles. */
   readonly #ownRequire = new Set<string>();
   /** Modules that stand behind the specifiers of rewritten imports. */
@@ -70,7 +74,7 @@ export class ImportResolver {
 
   constructor(options: ImportPolicyOptions, build: PluginBuild) {
     this.#options = options;
-    this.#build = build;
+    this.#resolveDefault = remember((request) => resolveWith(build, request));
   }
 
   /** Records that the bundler handles the `require` calls of a package's file. */
@@ -207,7 +211,7 @@ export class ImportResolver {
 
   /** An import through a module's own `require` that cannot be resolved fails when it is called, as in Node. */
   async #resolveOwnRequire(request: ResolveRequest): Promise<OnResolveResult | undefined> {
-    const found = await resolveWith(this.#build, request);
+    const found = await this.#resolveDefault(request);
     return found === undefined
       ? { path: request.path, namespace: NAMESPACES.absent }
       : await this.#resolveOther(request);
@@ -217,10 +221,26 @@ export class ImportResolver {
   #resolveOther(request: ResolveRequest): Resolution {
     const { builds, store } = this.#options;
     if (builds === "browser" || builds.browserFolders.size + builds.commonJsFolders.size === 0) return undefined;
+    if (this.#staysInDefaultBuilds(request, builds)) return undefined;
     return this.#resolveChosen(request, [
       [builds.browser, (path) => this.#isForBrowsers(path)],
       [builds.commonJs, (path) => builds.commonJsFolders.has(store.packageOf(path)?.folder ?? "")],
     ]);
+  }
+
+  /** Tells whether an import by a relative path leads from and to packages that use their default build. A subfolder may be a package. */
+  #staysInDefaultBuilds(
+    { path, importer }: ResolveRequest,
+    { browserFolders, commonJsFolders }: ChosenBuilds,
+  ): boolean {
+    if (importer === "" || !isRelative(path)) return false;
+    const { store } = this.#options;
+    const target = join(dirname(importer), path);
+    const files = [importer, target, ...(isDirectory(target) ? [join(target, "package.json")] : [])];
+    return files.every((file) => {
+      const folder = store.packageOf(file)?.folder;
+      return folder !== undefined && !browserFolders.has(folder) && !commonJsFolders.has(folder);
+    });
   }
 
   /** @param choices resolvers, each with the paths that it decides about */
@@ -229,7 +249,7 @@ export class ImportResolver {
     choices: readonly (readonly [PackageResolver | undefined, (path: string) => boolean])[],
   ): Promise<OnResolveResult | undefined> {
     const [usual, ...others] = await Promise.all([
-      resolveWith(this.#build, request),
+      this.#resolveDefault(request),
       ...choices.map(([resolver]) => resolver?.resolve(request)),
     ]);
     for (const [index, [, isChosen]] of choices.entries()) {
