@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { Webhook as Signer } from "standardwebhooks";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openDatabase } from "../../src/server/database/open-database.ts";
-import type { SchedulesTable } from "../../src/server/database/schema.ts";
+import type { SchedulesTable } from "../../src/server/database/tables/event-tables.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { findSchedule, insertSchedule } from "../../src/server/records/schedules.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
-import type { CallsTable } from "../../src/server/database/schema.ts";
+import type { CallsTable } from "../../src/server/database/tables/call-tables.ts";
 import { DatabaseKvStore } from "../../src/server/kv/database-kv-store.ts";
 import { DatabaseQuotaStore } from "../../src/server/quotas/database-quota-store.ts";
 import { appendAudit, SERVER_ACTOR } from "../../src/server/records/audit.ts";

@@ -16,7 +16,7 @@ import {
 } from "../../host/index.ts";
 import type { WallClock } from "../database/database-clock.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
-import type { KvEntriesTable } from "../database/schema.ts";
+import type { KvEntriesTable } from "../database/tables/tool-tables.ts";
 
 const EXPORT_PAGE = 100;
 

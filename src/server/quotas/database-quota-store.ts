@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "../../host/index.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
-import type { QuotaCountersTable } from "../database/schema.ts";
+import type { QuotaCountersTable } from "../database/tables/tenant-tables.ts";
 import { toQuotaName, WARN_AT } from "./quota-status.ts";
 
 export interface QuotaWarning {

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { isSameHash } from "../auth/api-key.ts";
 import { type Scope, StoredScopesSchema } from "../auth/scopes.ts";
 import type { Db } from "../database/open-database.ts";
-import type { ApiKeysTable } from "../database/schema.ts";
+import type { ApiKeysTable } from "../database/tables/tenant-tables.ts";
 import { readJson } from "./json.ts";
 import { LimitsSchema, TenantPolicySchema } from "./tenant-policy.ts";
 

@@ -1,7 +1,7 @@
 // Stores approvals of single calls. The call itself waits in the table of calls, with its input, until the approval is decided.
 import type { Db } from "../database/open-database.ts";
 import { IS_PENDING_APPROVAL } from "../database/partial-indexes.ts";
-import type { ApprovalState, ApprovalsTable } from "../database/schema.ts";
+import type { ApprovalState, ApprovalsTable } from "../database/tables/call-tables.ts";
 import { withContents } from "./call-contents.ts";
 import { type CallRow, insertOnce } from "./calls.ts";
 

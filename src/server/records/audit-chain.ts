@@ -2,7 +2,7 @@
 // deleted tenant and their salts can be removed, and the chain is still verified.
 import { createHash, type Hash, randomBytes } from "node:crypto";
 import type { Db } from "../database/open-database.ts";
-import type { AuditTable } from "../database/schema.ts";
+import type { AuditTable } from "../database/tables/tenant-tables.ts";
 
 /** Action of the entry of a deleted tenant. What follows it in the log belongs to a later tenant with the same id. */
 export const TENANT_DELETED = "tenant.deleted";

@@ -1,7 +1,7 @@
 // The audit log: one entry for each change, chained by hashes, so that a changed or removed entry can be detected.
 import { sql } from "kysely";
 import type { Db } from "../database/open-database.ts";
-import type { AuditTable } from "../database/schema.ts";
+import type { AuditTable } from "../database/tables/tenant-tables.ts";
 import { ERASED_TEXTS, lastOfChain, TENANT_DELETED, toChainedRow } from "./audit-chain.ts";
 import { bytesOfTexts, readBoundedPage } from "./bounded-page.ts";
 

@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import { IS_OPEN_CALL, IS_QUEUED_CALL } from "../database/partial-indexes.ts";
-import type { CallsTable } from "../database/schema.ts";
+import type { CallsTable } from "../database/tables/call-tables.ts";
 import { hasSessionElsewhere } from "./session-homes.ts";
 
 /** A claim of a queued call. */

@@ -1,7 +1,7 @@
 // Keeps large inputs, outputs and timelines of calls in a table of their own, so that lists and the queue do not read them.
 import type { Db } from "../database/open-database.ts";
 import { IS_RECORDED_CALL } from "../database/partial-indexes.ts";
-import type { CallsTable } from "../database/schema.ts";
+import type { CallsTable } from "../database/tables/call-tables.ts";
 
 /** Longest text in UTF-16 code units that stays in the row of the call. */
 const INLINE_LENGTH = 16_384;

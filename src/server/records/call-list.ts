@@ -1,7 +1,8 @@
 // Lists stored calls page by page, and searches them.
 import { type SelectQueryBuilder, sql } from "kysely";
 import type { Db } from "../database/open-database.ts";
-import type { DatabaseSchema, StoredCallState } from "../database/schema.ts";
+import type { DatabaseSchema } from "../database/schema.ts";
+import type { StoredCallState } from "../database/tables/call-tables.ts";
 import type { CallRow } from "./calls.ts";
 import { Slices } from "./slices.ts";
 

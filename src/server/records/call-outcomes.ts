@@ -3,7 +3,7 @@
 
 import { violatesConstraint } from "../database/constraint-errors.ts";
 import type { Db } from "../database/open-database.ts";
-import type { StoredCallState } from "../database/schema.ts";
+import type { StoredCallState } from "../database/tables/call-tables.ts";
 import type { CallClaim } from "./call-claims.ts";
 import {
   type CallExtras,

@@ -2,7 +2,7 @@
 // result counts only with the number of the latest claim.
 import type { JsonValue, TimelineSpan } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
-import type { CallsTable, StoredCallState } from "../database/schema.ts";
+import type { CallsTable, StoredCallState } from "../database/tables/call-tables.ts";
 import { type ContentColumn, RECORDING_BIT, separateColumns, separateContents } from "./call-contents.ts";
 import { checkStoredBytes } from "./stored-bytes.ts";
 

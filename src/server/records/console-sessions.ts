@@ -1,7 +1,7 @@
 // Stores the sessions of the console: each belongs to an API key, and ends with it. Those of an identity provider belong to a user, and to the
 // sign-in that has opened them.
 import type { Db } from "../database/open-database.ts";
-import type { ConsoleSessionsTable } from "../database/schema.ts";
+import type { ConsoleSessionsTable } from "../database/tables/tenant-tables.ts";
 
 export type ConsoleSessionRecord = Omit<ConsoleSessionsTable, "hash">;
 

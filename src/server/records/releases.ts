@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
-import type { ReleaseHistoryTable, ReleasesTable } from "../database/schema.ts";
+import type { ReleaseHistoryTable, ReleasesTable } from "../database/tables/tool-tables.ts";
 import { readJson } from "./json.ts";
 
 /** Most versions of a release. */

@@ -3,7 +3,7 @@
 import type { RunKey, RunState, RunWait } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import { IS_CANCELLED_REQUEST } from "../database/partial-indexes.ts";
-import type { RunEntriesTable, RunRequestsTable, RunsTable } from "../database/schema.ts";
+import type { RunEntriesTable, RunRequestsTable, RunsTable } from "../database/tables/call-tables.ts";
 import { type BoundedPage, bytesOfTexts, readBoundedPage } from "./bounded-page.ts";
 
 const OPEN = ["running", "suspended"] as const;

@@ -2,7 +2,7 @@
 import { sql } from "kysely";
 import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
-import type { SchedulesTable } from "../database/schema.ts";
+import type { SchedulesTable } from "../database/tables/event-tables.ts";
 import { checkStoredBytes } from "./stored-bytes.ts";
 
 export interface ScheduleRecord {

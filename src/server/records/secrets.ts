@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { type Secrets, ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
-import type { SecretsTable } from "../database/schema.ts";
+import type { SecretsTable } from "../database/tables/tenant-tables.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { readJson } from "./json.ts";
 import { checkStoredBytes } from "./stored-bytes.ts";

@@ -1,7 +1,7 @@
 // Stores tenants: their policy, their state, and the revision that tells server processes when something of a tenant has changed.
 import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
-import type { TenantsTable } from "../database/schema.ts";
+import type { TenantsTable } from "../database/tables/tenant-tables.ts";
 import { type BoundedPage, bytesOfTexts, readBoundedPage } from "./bounded-page.ts";
 import { readJson } from "./json.ts";
 import { type ServerTenantPolicy, TenantPolicySchema } from "./tenant-policy.ts";

@@ -4,7 +4,7 @@ import * as z from "zod";
 import type { ToolDefinition } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import { IS_WAITING_VERSION } from "../database/partial-indexes.ts";
-import type { ToolVersionsTable } from "../database/schema.ts";
+import type { ToolVersionsTable } from "../database/tables/tool-tables.ts";
 import { type BoundedPage, bytesOfTexts, readBoundedPage } from "./bounded-page.ts";
 import { readJson } from "./json.ts";
 import { LimitsSchema } from "./tenant-policy.ts";

@@ -1,7 +1,7 @@
 // Stores triggers: URLs at which another service calls a tool, with a signature instead of an API key.
 import { ToolError } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
-import type { TriggersTable } from "../database/schema.ts";
+import type { TriggersTable } from "../database/tables/event-tables.ts";
 
 export interface TriggerRecord {
   readonly id: string;

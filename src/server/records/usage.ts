@@ -1,7 +1,8 @@
 // Stores what calls used, by tenant, tool and hour. The rows are written in the transaction that stores the calls, so both agree.
 import * as z from "zod";
 import type { Db } from "../database/open-database.ts";
-import type { CallsTable, UsageTable } from "../database/schema.ts";
+import type { CallsTable } from "../database/tables/call-tables.ts";
+import type { UsageTable } from "../database/tables/tenant-tables.ts";
 
 const HOUR_MS = 3_600_000;
 

@@ -4,7 +4,7 @@ import * as z from "zod";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import { IS_OPEN_DELIVERY } from "../database/partial-indexes.ts";
-import type { DeliveriesTable, WebhooksTable } from "../database/schema.ts";
+import type { DeliveriesTable, WebhooksTable } from "../database/tables/event-tables.ts";
 import { createId } from "../ids.ts";
 import { readJson } from "./json.ts";
 

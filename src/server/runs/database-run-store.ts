@@ -17,7 +17,7 @@ import type { DatabaseKind } from "../database/column-types.ts";
 import { SYSTEM_CLOCK, type WallClock } from "../database/database-clock.ts";
 import type { Db } from "../database/open-database.ts";
 import { IS_OPEN_RUN } from "../database/partial-indexes.ts";
-import type { RunsTable } from "../database/schema.ts";
+import type { RunsTable } from "../database/tables/call-tables.ts";
 import { isRollingBack } from "../records/runs.ts";
 import { checkStoredBytes } from "../records/stored-bytes.ts";
 

@@ -1,7 +1,7 @@
 // Checks what a person or a program gives a run, and converts it to an entry of the audit log.
 import type { RunSignal, RunWait } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
-import type { RunsTable } from "../database/schema.ts";
+import type { RunsTable } from "../database/tables/call-tables.ts";
 import { hasAnswer, type RunRow } from "../records/runs.ts";
 
 /** Why a run cannot be changed. */

@@ -24,7 +24,7 @@ import type { CallService } from "../calls/call-service.ts";
 import type { ClusterSlot, ClusterSlots } from "../calls/cluster-slots.ts";
 import { toNewRow } from "../calls/new-call.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
-import type { RunsTable } from "../database/schema.ts";
+import type { RunsTable } from "../database/tables/call-tables.ts";
 import { createId } from "../ids.ts";
 import type { CallerLimits } from "../quotas/caller-limits.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";

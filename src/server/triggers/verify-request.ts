@@ -1,6 +1,6 @@
 // Checks the signature of a request to a trigger, and returns the id under which its sender repeats it.
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { TriggersTable } from "../database/schema.ts";
+import type { TriggersTable } from "../database/tables/event-tables.ts";
 import { toSigner } from "../webhooks/delivery-queue.ts";
 
 const ID_PATTERN = /^[A-Za-z0-9._:-]{1,128}$/;

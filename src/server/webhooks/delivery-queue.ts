@@ -3,7 +3,7 @@
 import { Webhook as Signer } from "standardwebhooks";
 import { type GuardedRequest, type GuardedResponse, sendGuardedRequest } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
-import type { DeliveriesTable, WebhooksTable } from "../database/schema.ts";
+import type { DeliveriesTable, WebhooksTable } from "../database/tables/event-tables.ts";
 import {
   claimDeliveries,
   type DeliveryOutcome,

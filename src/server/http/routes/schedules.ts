@@ -1,6 +1,6 @@
 // Routes of schedules: create, list, change and delete.
 import { z } from "@hono/zod-openapi";
-import type { SchedulesTable } from "../../database/schema.ts";
+import type { SchedulesTable } from "../../database/tables/event-tables.ts";
 import { createId } from "../../ids.ts";
 import { appendAudit } from "../../records/audit.ts";
 import {

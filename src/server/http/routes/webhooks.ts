@@ -1,7 +1,7 @@
 // Routes of webhooks: create, list, change and delete them, list their deliveries, and send one again.
 import { randomBytes } from "node:crypto";
 import { z } from "@hono/zod-openapi";
-import type { DeliveriesTable } from "../../database/schema.ts";
+import type { DeliveriesTable } from "../../database/tables/event-tables.ts";
 import { createId } from "../../ids.ts";
 import { appendAudit } from "../../records/audit.ts";
 import {
