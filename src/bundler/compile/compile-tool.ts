@@ -1,5 +1,5 @@
 // Runs one build inside the child process: scans the tool's own files, links them with their packages, and finishes the output.
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname } from "node:path";
 import type { BuildResult, Metafile } from "esbuild";
 import { ACTIVATION_EXPORT, PACKAGE_FILES_EXPORT } from "../../sandbox/contract/node-builtins.ts";
 import { compileCell } from "../cells/compile-cell.ts";
@@ -7,19 +7,11 @@ import { readContainedFile, realPathOf } from "../locate/contained-file.ts";
 import { FileManifest } from "../locate/file-manifest.ts";
 import { PackageStore } from "../locate/package-store.ts";
 import { ToolFiles } from "../locate/tool-files.ts";
-import { loaderOf } from "../locate/tool-paths.ts";
-import { findDynamicCode, splitModules } from "../policy/dynamic-code-uses.ts";
 import { type ImportPolicyOptions, NAMESPACES } from "../policy/import-resolver.ts";
 import { type ContextNames, keepContext, needsContext } from "./await-context.ts";
-import { displayFile } from "./build-issues.ts";
-import {
-  type BuildFailure,
-  BuildIssueError,
-  type BuildRequest,
-  type BuildResponse,
-  type BuildSuccess,
-} from "./build-messages.ts";
-import { finishSourceMap, type OutputNames, sharedPrototypeText, sourcePathOf, wrapCode } from "./bundle-output.ts";
+import { type BuildFailure, BuildIssueError, type BuildRequest, type BuildResponse } from "./build-messages.ts";
+import { finishSourceMap, sharedPrototypeText, wrapCode } from "./bundle-output.ts";
+import { collectDataFiles } from "./collect-data-files.ts";
 import {
   appendScript,
   findScriptProblem,
@@ -29,8 +21,8 @@ import {
   type Script,
   toScript,
 } from "./compile-script.ts";
-import { DataFiles, type DataOwner, dataFilesText } from "./data-files.ts";
-import { packageOwner, toolOwner } from "./data-owners.ts";
+import { type DataFiles, dataFilesText } from "./data-files.ts";
+import { codeOutput, dynamicCodeOf, namesFor, summarize } from "./describe-build.ts";
 import {
   type Build,
   linkTool,
@@ -41,7 +33,7 @@ import {
   sharedPrototypeName,
   textOf,
 } from "./link-tool.ts";
-import { locationNames, locationsText, mentionsLocation, TOOL_FOLDER } from "./module-location.ts";
+import { locationNames, locationsText, TOOL_FOLDER } from "./module-location.ts";
 import { TextFacts } from "./text-facts.ts";
 import { UnresolvedImports } from "./unresolved-imports.ts";
 
@@ -87,12 +79,6 @@ function prepare(request: BuildRequest, script: Script | undefined, facts: TextF
   };
 }
 
-function codeOutput(metafile: Metafile | undefined): Metafile["outputs"][string] {
-  const output = Object.values(metafile?.outputs ?? {}).find((candidate) => candidate.entryPoint !== undefined);
-  if (output === undefined) throw new Error("Expected one output of the bundler");
-  return output;
-}
-
 function failure(issue: BuildFailure["problems"][number]): BuildFailure {
   return { ok: false, problems: [issue] };
 }
@@ -101,117 +87,6 @@ function failure(issue: BuildFailure["problems"][number]): BuildFailure {
 function findLeftover(metafile: Metafile | undefined): string | undefined {
   const { imports } = codeOutput(metafile);
   return imports.find((item) => item.external === true && item.kind === "import-statement")?.path;
-}
-
-/** Display names of generated sources: entry stubs, built-ins, and modules that are switched off. */
-const OWN_SOURCES = [
-  [`${NAMESPACES.entry}:`, "glovebox/entry"],
-  [`${NAMESPACES.builtin}:`, "glovebox/builtin"],
-  [`${NAMESPACES.empty}:`, "glovebox/empty"],
-  [`${NAMESPACES.absent}:`, "glovebox/absent"],
-  ["(disabled):", "glovebox/empty"],
-] as const;
-
-function namesFor(build: Build): OutputNames {
-  const { store, context, files } = build;
-  const printed = [...store.loaded].map((path) => {
-    return [relative(context.workingDirectory, path), store.displayPath(path) ?? "package"] as const;
-  });
-  return {
-    ofPrinted: new Map(printed),
-    ofSource: (source) => {
-      const name = displayFile(source, context);
-      if (name !== undefined && /^\w+:/.test(source)) return name;
-      const ours = OWN_SOURCES.find(([prefix]) => source.startsWith(prefix));
-      if (ours !== undefined) return ours[1];
-      const path = sourcePathOf(source);
-      return store.loaded.has(path) ? store.displayPath(path) : undefined;
-    },
-    textOf: (name) => files.texts.get(name),
-  };
-}
-
-/** Maps the module names that esbuild prints to a package or a file of the tool. Generated modules map to `undefined`. */
-function labelsOf({ store, context }: Build, metafile: Metafile | undefined): ReadonlyMap<string, string | undefined> {
-  const labels = Object.keys(metafile?.inputs ?? {}).map((file): [string, string | undefined] => {
-    const path = displayFile(file, context);
-    if (path === "glovebox/tool") return [file, undefined];
-    return [file, store.labelOf(resolve(context.workingDirectory, file)) ?? path];
-  });
-  return new Map(labels);
-}
-
-/** Returns the packages and files of the tool that use dynamic code. A script is not part of the linked modules, so it is added. */
-function dynamicCodeOf(build: Build, linked: string, metafile: Metafile | undefined): readonly string[] {
-  const { script, request, policy } = build;
-  const modules = splitModules(linked, labelsOf(build, metafile));
-  const all = script === undefined ? modules : [...modules, { label: request.entry, text: script.text }];
-  return findDynamicCode(all, policy.facts);
-}
-
-function summarize(build: Build, metafile: Metafile | undefined): Pick<BuildSuccess, "inputs" | "packages"> {
-  const packages = new Set<string>();
-  const inputs = Object.entries(codeOutput(metafile).inputs).flatMap(([file, { bytesInOutput }]) => {
-    const path = displayFile(file, build.context);
-    if (path === undefined) return [];
-    const label = build.store.labelOf(resolve(build.context.workingDirectory, file));
-    if (label !== undefined) packages.add(label);
-    return [{ path, bytes: bytesInOutput }];
-  });
-  inputs.sort((a, b) => b.bytes - a.bytes || (a.path < b.path ? -1 : 1));
-  return { inputs, packages: [...packages].sort() };
-}
-
-/** Returns the paths and sizes of the package files that contribute to the output. */
-function bundledFiles(
-  build: Build,
-  metafile: Metafile | undefined,
-): readonly (readonly [path: string, bytes: number])[] {
-  return Object.entries(codeOutput(metafile).inputs).flatMap(([input, { bytesInOutput }]) => {
-    const path = resolve(build.context.workingDirectory, input);
-    if (bytesInOutput === 0 || !build.store.loaded.has(path)) return [];
-    return [[path, metafile?.inputs[input]?.bytes ?? 0] as const];
-  });
-}
-
-/** Returns the text of a module as JavaScript, without types and JSX, or undefined if it is invalid. */
-async function toJavaScript(path: string, text: string, esbuild: RunEsbuild): Promise<string | undefined> {
-  const loader = loaderOf(path);
-  if (loader === "js" || loader === "json" || loader === undefined) return text;
-  try {
-    const { outputFiles } = await esbuild({
-      stdin: { contents: text, loader },
-      bundle: false,
-      write: false,
-      tsconfigRaw: {},
-      logLevel: "silent",
-    });
-    return outputFiles?.[0]?.text;
-  } catch {
-    return undefined;
-  }
-}
-
-/**
- * Collects the data files that the bundled packages and the tool itself read. The packages' code and all data together must not exceed
- * `packageBytes`.
- */
-async function collectDataFiles(build: Build, metafile: Metafile | undefined, esbuild: RunEsbuild): Promise<DataFiles> {
-  const { request, store, files, policy, fileManifest } = build;
-  const bundled = bundledFiles(build, metafile);
-  const codeBytes = bundled.reduce((sum, [, bytes]) => sum + bytes, 0);
-  const data = new DataFiles(request.limits.packageBytes - codeBytes);
-  const add = async (owner: DataOwner | undefined, module: string, text: string | undefined) => {
-    if (owner === undefined || text === undefined || !mentionsLocation(text)) return;
-    const code = await toJavaScript(module, text, esbuild);
-    if (code !== undefined) data.add(owner, module, code);
-  };
-  const tool = toolOwner(request.files, files);
-  if (tool !== undefined)
-    for (const path of [...policy.scanned].sort()) await add(tool, join(tool.folder, path), files.texts.get(path));
-  for (const [path] of bundled) await add(packageOwner(store, path), path, policy.locatedTexts.get(path));
-  fileManifest.checkBundled(codeBytes + data.bytes);
-  return data;
 }
 
 /** Matches esbuild's function for a `require` that it cannot resolve, because the call is indirect or its argument is not constant. */
@@ -339,7 +214,7 @@ function withScript(request: BuildRequest): { readonly built: BuildRequest; read
   return { built: { ...request, files: { kind: "memory", files: { [entry]: script.module } } }, script };
 }
 
-async function build(request: BuildRequest, esbuild: RunEsbuild, facts: TextFacts): Promise<BuildResponse> {
+export async function build(request: BuildRequest, esbuild: RunEsbuild, facts: TextFacts): Promise<BuildResponse> {
   try {
     const { built, script } = withScript(request);
     const prepared = prepare(built, script, facts);

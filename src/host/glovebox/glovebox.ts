@@ -39,6 +39,7 @@ import type { SourceHealth } from "../routing/health/source-health.ts";
 import type { ListedTool } from "../routing/listed-tool.ts";
 import type { CallInfo } from "../routing/open-calls.ts";
 import type { OpenTimeline } from "../routing/open-timeline.ts";
+import type { BatchContext } from "../routing/read-batch.ts";
 import { compileSchemas } from "../routing/registered-tool.ts";
 import {
   checkString,
@@ -50,7 +51,7 @@ import {
   TenantIdSchema,
   type TenantScope,
 } from "../routing/tenant-scope.ts";
-import { type BatchContext, ToolInvoker } from "../routing/tool-invoker.ts";
+import { ToolInvoker } from "../routing/tool-invoker.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
 import { RunStores } from "../runs/run-stores.ts";
 import { createWaitForCapability } from "../runs/wait-for.ts";

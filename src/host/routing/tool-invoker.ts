@@ -1,30 +1,19 @@
 // ToolInvoker: runs invocations on a ToolRouter, one at a time or in batches, and always returns results instead of throwing.
 import { AsyncLocalStorage } from "node:async_hooks";
-import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import * as z from "zod";
 import { ToolError, toToolError } from "../../sandbox/contract/errors.ts";
-import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import type { CallContext, ToolCall, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
+import type { ToolCall, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
 import { type ResultMetadata, toFailure } from "../pipeline/normalize.ts";
-import { readExplicitContext } from "../pipeline/read-context.ts";
-import { checkKeys, describe, invalid, readFields } from "../pipeline/read-fields.ts";
 import { type Tenancy, tenancyOf } from "../tenants/tenancy.ts";
 import { type ConcurrencySlot, TenantConcurrencyLimiter } from "../tenants/tenant-concurrency.ts";
 import { deferFailure } from "../util/defer-failure.ts";
 import { PendingByKey } from "../util/pending-by-key.ts";
 import type { OpenCalls, TrackedCall } from "./open-calls.ts";
-import { readNames } from "./read-call.ts";
+import { type BatchContext, MAX_CONCURRENT_TOOLS, type Reading, readBatch, readInvocation } from "./read-batch.ts";
 import { ToolRouter } from "./tool-router.ts";
-
-export const MAX_CONCURRENT_TOOLS = 10;
-
-/** Context of all calls of a batch, and how many of them run at the same time. */
-export interface BatchContext extends CallContext {
-  /** Number of calls of this batch that run at the same time, 1 to 10. @default 4 */
-  readonly maxConcurrency?: number | undefined;
-}
 
 /** Options of a {@link ToolInvoker}. */
 export interface ToolInvokerOptions {
@@ -36,9 +25,6 @@ const InvokerOptionsSchema = strictObject({
   maxConcurrentTools: z.int().min(1).max(MAX_CONCURRENT_TOOLS).default(MAX_CONCURRENT_TOOLS),
 });
 
-/** Largest number of invocations in a batch. Reading more would block the event loop for too long. */
-const MAX_BATCH = 10_000;
-const BATCH_CONCURRENCY = 4;
 /** Longest time in ms that a batch uses the event loop before it yields. */
 const SLICE_MS = 4;
 
@@ -48,24 +34,6 @@ const currentSlot = new AsyncLocalStorage<{
   readonly tenantId: string;
   readonly slot: ConcurrencySlot;
 }>();
-
-/** A parsed invocation; each of its fields is read once. */
-interface Reading {
-  readonly started: number;
-  readonly callId: string;
-  readonly toolName: string;
-  readonly asked:
-    | {
-        readonly toolCall: ToolCall;
-        readonly context: CallContext;
-        readonly timeoutMs: number | undefined;
-        /** Tenant whose concurrency limit applies. */
-        readonly tenantId: string;
-        /** Set if the invocation is malformed. It is rejected by the router, which counts it against its tenant. */
-        readonly issue?: ToolError;
-      }
-    | { readonly error: ToolError };
-}
 
 /** Identity of a batch, so that batches share a tenant's slots evenly. */
 type Batch = object;
@@ -235,123 +203,10 @@ function trackingOf(
   const isOwn = router instanceof ToolRouter && router.execute === ToolRouter.prototype.execute;
   return isOwn ? { router, calls: router.calls } : undefined;
 }
+
 /** Returns a failure in a later turn of the event loop, as the router does. */
 const failLater = (facts: ResultMetadata, error: ToolError): Promise<ToolResult> =>
   deferFailure(
     () => toFailure(facts, error),
     () => true,
   );
-
-/** Names the option, because it also limits how many calls of a batch run at once. */
-const EXPECTED_CONCURRENCY = `a whole number from 1 to ${MAX_CONCURRENT_TOOLS}, the largest value of tools.maxConcurrentTools`;
-
-/** @throws {ToolError} PARAM_INVALID */
-function checkConcurrency(wanted: unknown): number {
-  if (wanted === undefined) return BATCH_CONCURRENCY;
-  if (Number.isInteger(wanted) && (wanted as number) >= 1 && (wanted as number) <= MAX_CONCURRENT_TOOLS) {
-    return wanted as number;
-  }
-  throw invalid("context.maxConcurrency", EXPECTED_CONCURRENCY, describe(wanted));
-}
-
-function readBatch(
-  invocations: unknown,
-  options: unknown,
-  tenancy: Tenancy | undefined,
-): { readonly readings: readonly Reading[]; readonly concurrency: number } {
-  const started = performance.now();
-  const failed = (value: unknown, error: ToolError): Reading => ({ started, ...readNames(value), asked: { error } });
-  let list: readonly unknown[];
-  try {
-    list = readFields("invocations", () => (Array.isArray(invocations) ? copyList(invocations) : [invocations]));
-  } catch (thrown) {
-    return { readings: [failed(undefined, toToolError(thrown))], concurrency: 1 };
-  }
-  try {
-    const around = readExplicitContext(options, true);
-    const concurrency = readFields("context", () =>
-      checkConcurrency((options as { readonly maxConcurrency?: unknown } | undefined)?.maxConcurrency),
-    );
-    return { readings: list.map((value) => readInvocation(value, around, tenancy)), concurrency };
-  } catch (thrown) {
-    const error = toToolError(thrown);
-    return { readings: list.map((value) => failed(value, error)), concurrency: 1 };
-  }
-}
-
-/** @throws {ToolError} PARAM_INVALID */
-function copyList(invocations: readonly unknown[]): readonly unknown[] {
-  const { length } = invocations;
-  if (length > MAX_BATCH) {
-    throw invalid("invocations", `at most ${MAX_BATCH} in one batch`, `${length}; split them into several batches`);
-  }
-  return Array.from({ length }, (_, index) => readItem(invocations, index));
-}
-
-/** Returns undefined, which is an invalid invocation, for an item that cannot be read; the others still run. */
-function readItem(invocations: readonly unknown[], index: number): unknown {
-  try {
-    return invocations[index];
-  } catch {
-    return undefined;
-  }
-}
-
-/** Stands for the tenant if the host's own router resolves it. A tenant id is never empty. */
-const NO_TENANT = "";
-const FIELDS = ["id", "toolName", "arguments", "argumentsText", "timeoutMs", "context"];
-const EXPECTED = "an object { toolName, arguments, id?, timeoutMs?, context? }";
-
-/** Reads each field of an invocation once. The router parses their values. */
-function readInvocation(value: unknown, around: CallContext, tenancy: Tenancy | undefined): Reading {
-  const started = performance.now();
-  try {
-    if (!isPlainObject(value)) throw invalid("invocation", EXPECTED, describe(value));
-    const { call, timeoutMs, context } = readFields("invocation", () => {
-      checkKeys(value, "invocation", FIELDS);
-      const { id = randomUUID(), toolName, arguments: args, argumentsText, timeoutMs, context } = value;
-      const text = argumentsText === undefined ? {} : { argumentsText };
-      return { call: { id, toolName, arguments: args, ...text }, timeoutMs, context };
-    });
-    const toolCall = call as ToolCall;
-    const merged = merge(around, readExplicitContext(context));
-    const tenantId = tenancy?.tenantOf(merged.tenantId, "context.tenantId") ?? merged.tenantId ?? NO_TENANT;
-    const asked = { toolCall, context: merged, timeoutMs: timeoutMs as number, tenantId };
-    return { started, ...readNames(toolCall), asked };
-  } catch (thrown) {
-    return { started, ...readNames(value), asked: readMalformed(value, around, tenancy, toToolError(thrown)) };
-  }
-}
-
-/** Reads the tenant of a malformed invocation. Without a valid context there is none. */
-function readMalformed(
-  value: unknown,
-  around: CallContext,
-  tenancy: Tenancy | undefined,
-  issue: ToolError,
-): Reading["asked"] {
-  try {
-    const own = isPlainObject(value) ? readFields("invocation", () => value.context) : undefined;
-    const context = merge(around, readExplicitContext(own));
-    const tenantId = tenancy?.tenantOf(context.tenantId, "context.tenantId") ?? context.tenantId ?? NO_TENANT;
-    return { toolCall: value as ToolCall, context, timeoutMs: undefined, tenantId, issue };
-  } catch {
-    return { error: issue };
-  }
-}
-
-/** @throws {ToolError} PARAM_INVALID for an invocation whose tenant differs from that of its batch */
-function merge(around: CallContext, own: CallContext): CallContext {
-  const { tenantId, signal, timeoutMs } = around;
-  if (tenantId !== undefined && own.tenantId !== undefined && own.tenantId !== tenantId) {
-    throw invalid("invocation.context.tenantId", "the tenant of the batch", "another tenant");
-  }
-  const defined = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
-  const merged: CallContext = { ...around, ...defined };
-  const lowestMs = Math.min(timeoutMs ?? Number.POSITIVE_INFINITY, own.timeoutMs ?? Number.POSITIVE_INFINITY);
-  return {
-    ...merged,
-    ...(Number.isFinite(lowestMs) ? { timeoutMs: lowestMs } : {}),
-    ...(signal !== undefined && own.signal !== undefined ? { signal: AbortSignal.any([signal, own.signal]) } : {}),
-  };
-}

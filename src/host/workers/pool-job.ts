@@ -5,8 +5,8 @@ import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts"
 import type { LogLevel } from "../../sandbox/protocol/message-fields.ts";
 import type { EndedMessage } from "../../sandbox/protocol/worker-messages.ts";
 import type { ListSlot } from "../util/linked-list.ts";
+import type { CallListener, CallLossReason, CapabilityRequest } from "./call-events.ts";
 import type { EndReason } from "./health/process-ending.ts";
-import type { CallListener, CallLossReason, CapabilityRequest } from "./open-call.ts";
 import type { RemotePython } from "./python-setup.ts";
 import type { Claim, Entry } from "./scheduling/fair-queue.ts";
 import type { Pace } from "./scheduling/tool-pace.ts";

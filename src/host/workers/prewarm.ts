@@ -1,6 +1,6 @@
 // Makes a warm isolate of a tool in a process that runs, before a call of it arrives.
 import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
-import type { CallListener } from "./open-call.ts";
+import type { CallListener } from "./call-events.ts";
 import type { SentBundle } from "./worker-job.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 

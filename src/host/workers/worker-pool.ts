@@ -5,10 +5,10 @@ import { ToolError, toToolError, unavailable } from "../../sandbox/contract/erro
 import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import type { EndedMessage } from "../../sandbox/protocol/worker-messages.ts";
 import { LinkedList } from "../util/linked-list.ts";
+import type { CallLossReason } from "./call-events.ts";
 import type { CallPool } from "./call-pool.ts";
 import { CrashQuarantine, type QuarantinedTool } from "./health/crash-quarantine.ts";
 import { JobPlacement } from "./job-placement.ts";
-import type { CallLossReason } from "./open-call.ts";
 import { type Job, type JobOwner, PlacedJob, type SessionPlacement, type Ticket, type WarmUse } from "./pool-job.ts";
 import { prewarm } from "./prewarm.ts";
 import { BUSY_RATE } from "./process-priorities.ts";

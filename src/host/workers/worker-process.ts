@@ -10,13 +10,14 @@ import { parseWorkerMessage } from "../../sandbox/protocol/read-worker-message.t
 import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import { RunningTimer } from "../util/running-timer.ts";
 import { StayAwake } from "../util/stay-awake.ts";
+import { type CallListener, LossEvent } from "./call-events.ts";
 import type { EngineCache } from "./engine-cache.ts";
 import { largestFrame } from "./frame-size.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import { type EndReason, FAULT_REASONS, isCrash, OUT_OF_MEMORY } from "./health/process-ending.ts";
 import { childrenOf, LOWEST_PRIORITY } from "./health/process-meter.ts";
 import { ProcessMonitor } from "./health/process-monitor.ts";
-import { type CallListener, type CallMessage, LossEvent, OpenCall } from "./open-call.ts";
+import { type CallMessage, OpenCall } from "./open-call.ts";
 import { ProcessCalls } from "./process-calls.ts";
 import { ProcessInspection, type SendInspection } from "./process-inspection.ts";
 import type { PythonSetup, PythonSources } from "./python-setup.ts";

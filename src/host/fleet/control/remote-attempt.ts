@@ -3,8 +3,9 @@
 import { randomBytes } from "node:crypto";
 import { monotonicMs } from "../../../sandbox/contract/monotonic-time.ts";
 import { checkWorkerMessage } from "../../../sandbox/protocol/read-worker-message.ts";
+import { type CallLossReason, LossEvent } from "../../workers/call-events.ts";
 import { largestFrame } from "../../workers/frame-size.ts";
-import { type CallLossReason, type CallMessage, LossEvent, OpenCall } from "../../workers/open-call.ts";
+import { type CallMessage, OpenCall } from "../../workers/open-call.ts";
 import { ObjectOffers } from "../objects/object-offers.ts";
 import type { CountedMessage, ExecutorCallMessage, RejectionReason } from "../protocol/executor-messages.ts";
 import { MAX_FLEET_JSON_BYTES } from "../protocol/wire.ts";

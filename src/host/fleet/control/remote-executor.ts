@@ -1,7 +1,7 @@
 // An executor as a control plane sees it: what it announced, the calls that it runs for this control plane, and the
 // messages to and from it.
 import { setBounded } from "../../util/bounded-map.ts";
-import { LossEvent } from "../../workers/open-call.ts";
+import { LossEvent } from "../../workers/call-events.ts";
 import type { SessionLoss } from "../../workers/pool-job.ts";
 import type { FleetConnection } from "../connection.ts";
 import { describeObject, type ObjectOffers } from "../objects/object-offers.ts";
