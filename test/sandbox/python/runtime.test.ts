@@ -74,6 +74,18 @@ describe("a run's value", () => {
       3,
     ],
     [
+      "a number of many digits that a double holds",
+      "[10**18, 2**63, 9007199254740991, 0.1234567890123456, 12345678901234568.0, '12345678901234567']",
+      {},
+      [10 ** 18, 2 ** 63, 9_007_199_254_740_991, 0.1234567890123456, 12345678901234568, "12345678901234567"],
+    ],
+    [
+      "of files that the memory does not hold: an error that can be caught",
+      "import os\ndef f():\n  with open('/tmp/full', 'wb') as file:\n    file.truncate(10**12)\ndef g():\n  with open('/tmp/full', 'wb') as file:\n    file.seek(10**12)\n    file.write(b'x')\ndef tried(one):\n  try: one()\n  except OSError as error: return error.strerror\n[tried(f), tried(g)]",
+      {},
+      ["No space left on device", "No space left on device"],
+    ],
+    [
       "asyncio.run's",
       "import asyncio\nasync def f():\n  await asyncio.sleep(0.001)\n  return 1\nasyncio.run(f())",
       {},
@@ -93,6 +105,9 @@ describe("a run's value", () => {
     ["{'a': [{1}]}", "got a value with a set at /a/0; return list(value), or sorted(value)"],
     ["float('nan')", "got the float nan, which JSON does not support; return None"],
     ["10**400", "got an int that is too large for a JSON number"],
+    ["{'id': 2**53 + 1}", "got a value with an int at /id that a JSON number cannot hold exactly; return str(value)"],
+    ["[-12345678901234567890]", "with an int at /0 that a JSON number cannot hold exactly"],
+    ["class A:\n  __class__ = property(lambda self: list)\n  __iter__ = lambda self: iter([1])\nA()", "got an A"],
     ["{(1, 2): 3}", "got a value with a tuple as a key at the top"],
     ["x = []\nx.append(x)\nx", "got a value with a cycle at /0"],
     ["(i for i in [1])", "got a generator; return list(value)"],

@@ -20,7 +20,12 @@ function framesOf(dump: string): string[] {
 /** Returns the name that Python would use, and a message. */
 function describe(thrown: unknown): readonly [string, string] {
   const { name, message } = thrown as Partial<Error>;
-  if (thrown instanceof RangeError) return ["RecursionError", "The stack overflowed in the code of the interpreter"];
+  if (thrown instanceof RangeError) {
+    if (/call stack/.test(thrown.message))
+      return ["RecursionError", "The stack overflowed in the code of the interpreter"];
+    // An array of JavaScript's that cannot be allocated.
+    return ["MemoryError", `Python ran out of memory: ${thrown.message}`];
+  }
   if (name === "Exit") {
     const code = /\((-?\d+)\)/.exec(message ?? "")?.[1] ?? "1";
     return ["SystemExit", `The program ended the process with exit code ${code}`];

@@ -191,7 +191,7 @@ async def _fetch(url, *, method="GET", headers=None, body=None, json=None, **opt
     _check("fetch")
     headers = dict(headers or {})
     if json is not None:
-        body = _values.encode(json)[0]
+        body = _values.encode(json, exact=False)[0]
         if not any(name.lower() == "content-type" for name in headers):
             headers["content-type"] = "application/json"
     init = {"method": method, "headers": headers, **{_camel(key): value for key, value in options.items()}}
@@ -227,13 +227,13 @@ class _Log:
 
     def _write(self, level, message, data):
         args = [str(message)] if data is None else [str(message), data]
-        _Bridge.js.notify(f"log.{level}", _values.encode(args)[0])
+        _Bridge.js.notify(f"log.{level}", _values.encode(args, exact=False)[0])
 
 
 def _progress(progress, total=None, message=None):
     report = dict(progress) if isinstance(progress, dict) else {"progress": progress}
     report.update({key: value for key, value in (("total", total), ("message", message)) if value is not None})
-    _Bridge.js.notify("progress", _values.encode([report])[0])
+    _Bridge.js.notify("progress", _values.encode([report], exact=False)[0])
 
 
 _progress.__name__ = _progress.__qualname__ = "progress"

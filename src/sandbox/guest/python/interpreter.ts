@@ -99,6 +99,30 @@ function limitGrowth(memory: Memory): Pick<Interpreter, "allow" | "hasExceededLi
   };
 }
 
+interface FileSystem {
+  readonly ErrnoError: new (errno: number) => Error;
+  readonly filesystems: {
+    readonly MEMFS: Record<"expandFileStorage" | "resizeFileStorage", (...args: unknown[]) => void>;
+  };
+}
+
+/** Emscripten's number of ENOSPC. */
+const NO_SPACE = 51;
+
+/** Files are arrays of JavaScript's. One that cannot be allocated is an error that Python can catch, instead of a crash of the interpreter. */
+function reportFullMemory({ ErrnoError, filesystems: { MEMFS } }: FileSystem): void {
+  for (const name of ["expandFileStorage", "resizeFileStorage"] as const) {
+    const resize = MEMFS[name];
+    MEMFS[name] = (...args) => {
+      try {
+        resize(...args);
+      } catch (error) {
+        throw error instanceof RangeError ? new ErrnoError(NO_SPACE) : error;
+      }
+    };
+  }
+}
+
 export async function loadInterpreter(): Promise<Interpreter> {
   const packed = readAsset("snapshot");
   const snapshot = packed && openSnapshot(packed);
@@ -110,6 +134,7 @@ export async function loadInterpreter(): Promise<Interpreter> {
     env: { HOME, LANG: "C.UTF-8" },
     ...(snapshot === undefined ? { _makeSnapshot: true } : { _loadSnapshot: snapshot.header }),
   });
+  reportFullMemory(pyodide.FS as FileSystem);
   pyodide.setStdin({ error: false, stdin: () => null });
   pyodide.setStdout(streams.stdout);
   pyodide.setStderr(streams.stderr);

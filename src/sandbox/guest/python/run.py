@@ -304,7 +304,8 @@ def run(text, input_text, header, data, bridge):
         for name, source in (order.get("files") or {}).items():
             files.write(name, source)
         result = _evaluate_order(order, value)
-        text, header, data = values.encode(result)
+        # A schema may say `"maximum": 2**63 - 1`.
+        text, header, data = values.encode(result, exact=not order.get("describe"))
         bridge.output(text, header, None if data is None else to_js(data))
     except values.NotJson as error:
         if order.get("describe"):

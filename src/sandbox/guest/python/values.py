@@ -6,8 +6,10 @@ import math
 import re
 
 _MAX_ATTEMPTS = 8
-#: Integers of this length may exceed the range of a double. Python's json writes integers of any length.
-_LONG_NUMBER = re.compile(r"[0-9]{309}")
+#: Integers of this length may not be a double, which is what a JSON number becomes on the host. Python's json writes integers of any length.
+_LONG_NUMBER = re.compile(r"(?<![0-9.])[0-9]{16}")
+#: Integers of this length may exceed the range of a double.
+_HUGE_NUMBER = re.compile(r"[0-9]{309}")
 _BYTES = (bytes, bytearray, memoryview)
 
 _HINTS = {
@@ -65,8 +67,8 @@ def _at(what, pointer, more=""):
     return (f"a value with {what} at {pointer}" if pointer else what) + more
 
 
-def _find_problem(root):
-    """Describes the first part of a value that json.dumps cannot convert."""
+def _find_problem(root, exact):
+    """Describes the first part of a value that json.dumps cannot convert, or that is another value as a JSON number."""
     path = set()
 
     def visit(value, pointer):
@@ -74,10 +76,10 @@ def _find_problem(root):
             return None
         if isinstance(value, int):
             try:
-                float(value)
+                same = int.__eq__(value, int(int.__float__(value)))
             except OverflowError:
                 return _at("an int", pointer, " that is too large for a JSON number; return str(value)")
-            return None
+            return None if same or not exact else _at("an int", pointer, " that a JSON number cannot hold exactly; return str(value), or float(value)")
         if isinstance(value, float):
             return None if math.isfinite(value) else _at(f"the float {value}", pointer, ", which JSON does not support; return None")
         plain = _plain(value)
@@ -109,8 +111,8 @@ def _find_problem(root):
         return "values nested too deep"
 
 
-def encode(value):
-    """Returns JSON text and, if the value contains bytes, a header and the bytes. Raises NotJson."""
+def encode(value, exact=True):
+    """Returns JSON text and, if the value contains bytes, a header and the bytes. Raises NotJson. Without `exact`, integers may be rounded."""
     for attempt in range(_MAX_ATTEMPTS):
         mark = "glovebox:python:" + (f"{attempt}:" if attempt else "")
         found = []
@@ -127,9 +129,9 @@ def encode(value):
         try:
             text = json.dumps(value, allow_nan=False, default=default, separators=(",", ":"))
         except (NotJson, TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise NotJson(_find_problem(value) or str(error)) from None
-        if _LONG_NUMBER.search(text):
-            problem = _find_problem(value)
+            raise NotJson(_find_problem(value, exact) or str(error) or _describe(value)[0]) from None
+        if (_LONG_NUMBER if exact else _HUGE_NUMBER).search(text):
+            problem = _find_problem(value, exact)
             if problem is not None:
                 raise NotJson(problem)
         if not found:
