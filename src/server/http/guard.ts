@@ -8,7 +8,7 @@ import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
 import { RATE_MS, rateStatus, toRateLimitHeaders } from "../quotas/quota-status.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { AppEnv, ServerDependencies } from "./context.ts";
-import { RequestError } from "./problem.ts";
+import { CHALLENGE, RequestError } from "./problem.ts";
 import { keepBody } from "./request-body.ts";
 import { isStream, type RouteOptions } from "./route-options.ts";
 
@@ -70,6 +70,11 @@ async function checkAgain(c: Context<AppEnv>, name: RouteName, { authenticator }
   c.set("tenant", await tenantOf(name, authenticator, principal, tenantId));
 }
 
+/** Returns the header that says what is wrong with a token, or what it lacks (RFC 6750, section 3). */
+const challenge = (fields: { readonly [name: string]: string }): { readonly [name: string]: string } => ({
+  "www-authenticate": [CHALLENGE, ...Object.entries(fields).map(([name, value]) => `${name}="${value}"`)].join(", "),
+});
+
 /** Checks who sends a request, its rate limit, and its right to the tenant and the scope of the route. A public route admits everyone. */
 async function admitSender(c: Context<AppEnv>, name: RouteName, dependencies: ServerDependencies): Promise<void> {
   const scope = ROUTE_SCOPES[name];
@@ -79,7 +84,10 @@ async function admitSender(c: Context<AppEnv>, name: RouteName, dependencies: Se
     c.req.header("cookie"),
   );
   if (principal === undefined) {
-    throw new RequestError("UNAUTHENTICATED", "Expected a valid API key: Authorization: Bearer gbx_…");
+    const isInvalid = c.req.header("authorization") !== undefined;
+    throw new RequestError("UNAUTHENTICATED", "Expected a valid API key: Authorization: Bearer gbx_…", {
+      headers: isInvalid ? challenge({ error: "invalid_token" }) : {},
+    });
   }
   const isChange = c.req.method !== "GET" && c.req.method !== "HEAD";
   if (principal.sessionId !== undefined && isChange && c.req.header(CONSOLE_HEADER) === undefined) {
@@ -98,7 +106,10 @@ async function admitSender(c: Context<AppEnv>, name: RouteName, dependencies: Se
   const socket = c.env?.incoming?.socket;
   if (socket !== undefined && tenantId !== undefined) dependencies.unread.begin(socket, tenantId);
   if (scope !== "any" && !principal.scopes.has(scope)) {
-    throw new RequestError("FORBIDDEN", `This key does not have the scope ${scope}`, { details: { scope } });
+    throw new RequestError("FORBIDDEN", `This key does not have the scope ${scope}`, {
+      details: { scope },
+      headers: challenge({ error: "insufficient_scope", scope }),
+    });
   }
 }
 

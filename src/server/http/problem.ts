@@ -7,6 +7,9 @@ import { RunConflict } from "../runs/run-answers.ts";
 /** Time in seconds after which a client asks again for a call that has not ended. */
 const OPEN_CALL_SECONDS = 1;
 
+/** How a client authenticates. */
+export const CHALLENGE = 'Bearer realm="glovebox"';
+
 /** Codes of errors that concern the request, in addition to those of the library. */
 export const REQUEST_ERRORS = {
   MALFORMED: 400,
@@ -79,7 +82,7 @@ const docsPathOf = (code: ErrorCode | RequestErrorCode): string => `docs/referen
 export function toProblem(thrown: unknown, requestId: string): ErrorResponse {
   if (thrown instanceof RequestError) {
     const { code, message, details, retryAfterSeconds, headers } = thrown;
-    const challenge = code === "UNAUTHENTICATED" ? { "www-authenticate": 'Bearer realm="glovebox"' } : {};
+    const challenge = code === "UNAUTHENTICATED" ? { "www-authenticate": CHALLENGE } : {};
     const retry = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
     return {
       status: REQUEST_ERRORS[code],

@@ -148,7 +148,8 @@ describe("every route that is not public", () => {
       for (const key of [undefined, "nonsense", `gbx_${"A".repeat(43)}`]) {
         const reply = await send(method, exampleOf(path), { key });
         expect([method, path, reply.status, reply.body.error?.code]).toEqual([method, path, 401, "UNAUTHENTICATED"]);
-        expect(reply.headers.get("www-authenticate")).toContain("Bearer");
+        const error = key === undefined ? "" : ', error="invalid_token"';
+        expect(reply.headers.get("www-authenticate")).toBe(`Bearer realm="glovebox"${error}`);
       }
     }
   });
@@ -192,14 +193,41 @@ describe("every route that is not public", () => {
         undefined,
         SCOPES.filter((one) => one !== scope),
       );
-      const { status, body } = await send(method, exampleOf(path), { key });
+      const { status, body, headers } = await send(method, exampleOf(path), { key });
       expect([name, status, body.error?.code]).toEqual([name, 403, "FORBIDDEN"]);
       expect(body.error?.message).toContain(scope);
+      expect(headers.get("www-authenticate")).toContain(`error="insufficient_scope", scope="${scope}"`);
     }
   });
 });
 
 describe("every route of the API", () => {
+  test("has the security headers and the id of the request, also over MCP", async () => {
+    const initialize = JSON.stringify({
+      jsonrpc: "2.0",
+      id: 1,
+      method: "initialize",
+      params: { protocolVersion: "2025-06-18", clientInfo: { name: "test", version: "1" }, capabilities: {} },
+    });
+    for (const { method, path, name, hasBody, format } of routes()) {
+      // Its tenant is that of the other routes.
+      if (name === "DELETE /v1/tenants/{tenant}") continue;
+      const body = format === "json-rpc" ? initialize : "{}";
+      const { headers } = await send(method, exampleOf(path, "beta"), {
+        key: server.adminKey,
+        headers: { accept: "application/json, text/event-stream" },
+        ...(hasBody ? { body } : {}),
+      });
+      expect([name, headers.get("x-content-type-options")]).toEqual([name, "nosniff"]);
+      expect([name, headers.get("x-frame-options")]).toEqual([name, "DENY"]);
+      expect([name, headers.get("content-security-policy")]).toEqual([
+        name,
+        expect.stringContaining("default-src 'none'"),
+      ]);
+      expect([name, headers.get("x-request-id")]).toEqual([name, expect.stringMatching(/^request_/)]);
+    }
+  });
+
   test("answers 422 to an unknown name in the query, and names it", async () => {
     const ours = routes().filter(({ path }) => path.startsWith("/v1/") && !path.endsWith("/mcp"));
     expect(ours.length).toBeGreaterThan(90);

@@ -1,4 +1,4 @@
-// Reads the headers and fields that requests for calls and runs have in common.
+// Reads the headers and fields of requests for calls and runs.
 import type { Context } from "hono";
 import type { Actor } from "../../records/audit.ts";
 import type { AppEnv } from "../context.ts";
@@ -24,3 +24,20 @@ export function approverOf(c: Context<AppEnv>, approve: boolean | undefined): Ac
 
 /** Whether the client does not want to wait (`Prefer: respond-async`). */
 export const isAsync = (c: Context<AppEnv>): boolean => /\brespond-async\b/i.test(c.req.header("prefer") ?? "");
+
+/** Returns the weight that an Accept header gives to a media type; 0 if it does not name the type. */
+function weightOf(accept: string, type: string): number {
+  for (const range of accept.toLowerCase().split(",")) {
+    const [name, ...parameters] = range.split(";").map((text) => text.trim());
+    if (name !== type) continue;
+    const weight = parameters.find((text) => text.startsWith("q="))?.slice("q=".length);
+    return weight === undefined ? 1 : Number(weight);
+  }
+  return 0;
+}
+
+/** Returns whether a client wants server-sent events at least as much as JSON. It must name their media type. */
+export function prefersEvents(accept = ""): boolean {
+  const weight = weightOf(accept, "text/event-stream");
+  return weight > 0 && weight >= weightOf(accept, "application/json");
+}

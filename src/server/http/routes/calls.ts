@@ -12,7 +12,7 @@ import { respondWithEvents } from "../event-response.ts";
 import { notFound, RequestError, toProblem, toRequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { BatchSchema, CallSchema, NewCallSchema, RejectedCallSchema } from "../schemas/calls.ts";
-import { approverOf, isAsync, readKey } from "./call-headers.ts";
+import { approverOf, isAsync, prefersEvents, readKey } from "./call-headers.ts";
 import { CallParamsSchema, respondWithText, writeWhole } from "./call-records.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 import { ToolParamsSchema } from "./versions.ts";
@@ -29,8 +29,7 @@ function statusOf(row: CallRow): { readonly status: number; readonly headers: { 
   return { status: toHttpStatus(error), headers: seconds === undefined ? {} : { "retry-after": String(seconds) } };
 }
 
-const acceptsEvents = (c: Context<AppEnv>): boolean =>
-  !isAsync(c) && /\btext\/event-stream\b/i.test(c.req.header("accept") ?? "");
+const acceptsEvents = (c: Context<AppEnv>): boolean => !isAsync(c) && prefersEvents(c.req.header("accept"));
 
 function showApproval(c: Context<AppEnv>, { state, approval_id }: CallRow): void {
   if (state === "waiting_for_approval" && approval_id !== null) c.header("glovebox-approval", approval_id);

@@ -28,8 +28,13 @@ export function addProtocolRoutes(app: App, dependencies: ServerDependencies): v
     const isValid = (): boolean => stream?.signal.aborted !== true;
     return { tenant: c.get("tenant"), keyId: c.get("principal").keyId, isValid };
   };
+  /** Adds the headers of every response to one that the SDK has created. */
+  const withHeaders = (c: Context<AppEnv>, { body, status, headers }: Response): Response => {
+    for (const [name, value] of headers) c.header(name, value);
+    return c.newResponse(body, status as 200);
+  };
   const serveMcp = async (c: Context<AppEnv>): Promise<Response> =>
-    await dependencies.mcp.fetch(c.req.raw, callerOf(c));
+    withHeaders(c, await dependencies.mcp.fetch(c.req.raw, callerOf(c)));
   const params = TenantParamsSchema;
   const streams = (): boolean => true;
 
@@ -68,7 +73,7 @@ export function addProtocolRoutes(app: App, dependencies: ServerDependencies): v
     serveMcp,
   );
   const serveCodeMode = async (c: Context<AppEnv>): Promise<Response> =>
-    await dependencies.codeMode.fetch(c.req.raw, callerOf(c));
+    withHeaders(c, await dependencies.codeMode.fetch(c.req.raw, callerOf(c)));
   addRoute(
     app,
     dependencies,
