@@ -48,7 +48,6 @@ const CHUNKS: { readonly [Name in PlatformModuleName]?: readonly string[] } = {
     // In Node 24 and earlier.
     "_stream_wrap",
     "trace_events",
-    "v8",
     "vm",
     "wasi",
     "worker_threads",
@@ -69,6 +68,7 @@ const CHUNKS: { readonly [Name in PlatformModuleName]?: readonly string[] } = {
   "node-timers": ["timers", "timers/promises"],
   "node-url": ["url", "querystring", "punycode"],
   "node-util": ["util", "util/types", "sys"],
+  "node-v8": ["v8"],
   "node-zlib": ["zlib"],
 };
 

@@ -50,6 +50,7 @@ export const PLATFORM_MODULE_NAMES = [
   "node-undici",
   "node-url",
   "node-util",
+  "node-v8",
   "node-ws",
   "node-zlib",
   "messaging",

@@ -191,19 +191,6 @@ const vm = {
   isContext: (): boolean => false,
 };
 
-const v8 = {
-  ...unsupportedAll(
-    "v8",
-    ENGINE,
-    "DefaultDeserializer DefaultSerializer Deserializer GCProfiler Serializer deserialize getCppHeapStatistics getHeapCodeStatistics getHeapSnapshot getHeapSpaceStatistics queryObjects serialize setFlagsFromString setHeapProfileNearHeapLimit setHeapSnapshotNearHeapLimit startCpuProfile startHeapProfile stopCoverage takeCoverage writeHeapSnapshot",
-  ),
-  cachedDataVersionTag: (): number => 0,
-  isStringOneByteRepresentation: (text: unknown): boolean => typeof text === "string" && /^[\0-\xff]*$/.test(text),
-  promiseHooks: unsupportedAll("v8.promiseHooks", ENGINE, "createHook onAfter onBefore onInit onSettled"),
-  getHeapStatistics: () => ({ total_heap_size: 0, used_heap_size: 0, heap_size_limit: 0, total_available_size: 0 }),
-  startupSnapshot: { isBuildingSnapshot: () => false },
-};
-
 const inspector = {
   ...unsupportedAll("inspector", ENGINE, "Session close open waitForDebugger"),
   url: (): undefined => undefined,
@@ -293,7 +280,6 @@ export const builtins = {
     ...unsupportedAll("trace_events", ENGINE, "createTracing"),
     getEnabledCategories: (): undefined => undefined,
   },
-  v8,
   vm,
   wasi: unsupportedAll("wasi", "a tool has no files", "WASI"),
   worker_threads: workerThreads,
