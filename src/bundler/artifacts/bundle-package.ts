@@ -47,6 +47,8 @@ const LOCALES = /[\\/]zod[\\/]v4[\\/]locales[\\/]index\.js$/;
 const ZOD_OPENAPI = /[\\/]@hono[\\/]zod-openapi[\\/]dist[\\/]index\.mjs$/;
 const NAMED_ZOD = 'import { z } from "zod";';
 const OPENAPI_ZOD = /^import \{ z \} from "@hono\/zod-openapi";$/m;
+/** An import of zod's namespace together with others, which would not be replaced: the bundle would have a `z` without its functions. */
+const MIXED_ZOD = /^import \{[^}]*\bz\b[^}]*\} from "@hono\/zod-openapi";$/m;
 
 /** A class that refers to itself, as esbuild writes it. */
 const RENAMED_CLASS = /\b(?:const|let|var) (\w+) = class _\1\b/g;
@@ -94,6 +96,8 @@ function moduleUrls(dist: string): Plugin {
       onLoad({ filter: /\.js$/ }, async ({ path }) => {
         const source = await readFile(path, "utf8");
         const text = source.replace(OPENAPI_ZOD, 'import "@hono/zod-openapi";\nimport * as z from "zod";');
+        if (MIXED_ZOD.test(text))
+          throw new Error(`${path}: expected z to be imported from @hono/zod-openapi by itself`);
         if (!text.includes("import.meta.url")) return { contents: text };
         const location = relative(join(dist, BUNDLES), path).split(sep).join("/");
         const declaration = `const ${MODULE_URL} = new URL(${JSON.stringify(location)}, ${BUNDLE_URL}).href;\n`;

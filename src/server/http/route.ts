@@ -1,8 +1,9 @@
 // Adds routes: each has a row in the table of scopes, and guards that run before its input is read. The order of the checks is the order of
 // the errors: 401, 404 for another tenant's path, 403, 415, 413, 400, 422.
 
-import { createRoute, type RouteConfig, z } from "@hono/zod-openapi";
+import { createRoute, type RouteConfig } from "@hono/zod-openapi";
 import type { Context } from "hono";
+import * as z from "zod";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
 import { createGuard } from "./guard.ts";
