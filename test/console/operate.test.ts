@@ -1,7 +1,11 @@
 // What operators do in the console besides reading calls: webhooks, triggers, schedules, keys, usage and the audit log.
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
+// biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
+import { DatabaseSync } from "node:sqlite";
 import type { Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
+import { SQLITE_FILE } from "../../src/server/database/open-database.ts";
 import { useConsole } from "./browser.ts";
 
 const suite = useConsole();
@@ -217,5 +221,63 @@ test("stored values are found by a link, and all of them by paging", async () =>
   await page.reload();
   await page.getByText("key-204").waitFor();
   expect(await page.getByRole("table", { name: "Values of keep" }).getByRole("row").count()).toBe(6);
+  expect(problems).toEqual([]);
+});
+
+test("a link to an unknown tab opens the first one", async () => {
+  const { body } = await suite.under.api<{ id: string }>("POST", `${OPS}/tools/echo/calls`, { input: { n: 1 } });
+  const { page, problems, go } = await open();
+  await go("/t/ops/tools/echo?tab=unknown");
+  await page.getByRole("button", { name: "Call echo" }).waitFor();
+  await go(`/t/ops/calls/${body.id}?tab=unknown`);
+  await page.getByText("Run the tool").waitFor();
+  expect(await page.getByRole("tab", { selected: true }).textContent()).toBe("Timeline");
+  expect(problems).toEqual([]);
+});
+
+test("the overview shows some of many problems at first, each with a link to its page", async () => {
+  const { api } = suite.under;
+  const base = "/v1/tenants/failing";
+  await api("POST", "/v1/tenants", { id: "failing" });
+  const ids: string[] = [];
+  for (let n = 0; n < 12; n += 1) {
+    const hook = { url: `https://hooks.example.com/${n}`, events: ["call.failed"] };
+    ids.push((await api<{ id: string }>("POST", `${base}/webhooks`, hook)).body.id);
+  }
+  const database = new DatabaseSync(join(suite.under.dataDir, SQLITE_FILE));
+  try {
+    const insert = database.prepare(`insert into deliveries
+      (id, tenant_id, webhook_id, event, body, state, attempts, run_at, fence, error, created_at, ended_at)
+      values (?, 'failing', ?, 'call.failed', '{}', 'failed', 9, 0, 0, 'refused', ?, ?)`);
+    for (const id of ids) insert.run(id.replace("webhook_", "delivery_"), id, Date.now(), Date.now());
+  } finally {
+    database.close();
+  }
+  const { page, problems, go } = await open();
+  await go("/t/failing");
+  const links = page.getByRole("link", { name: "1 delivery of a webhook failed" });
+  await page.getByRole("button", { name: "Show all 12" }).waitFor();
+  expect(await links.count()).toBe(10);
+  await page.getByRole("button", { name: "Show all 12" }).click();
+  expect(await links.count()).toBe(12);
+  await links.last().click();
+  await page.getByRole("heading", { name: "Deliveries" }).waitFor();
+  expect(ids).toContain(new URL(page.url()).searchParams.get("webhook"));
+  expect(problems).toEqual([]);
+});
+
+test("a failed call that runs again shows the error before, next to the new result", async () => {
+  const source = 'export default ({ ok }) => { if (!ok) throw new Error("broken before"); return { fine: true }; };';
+  await suite.under.api("POST", `${OPS}/tools`, { name: "maybe", source });
+  const { body } = await suite.under.api<{ id: string }>("POST", `${OPS}/tools/maybe/calls`, { input: { ok: false } });
+  const { page, problems, go } = await open();
+  await go(`/t/ops/calls/${body.id}?tab=again`);
+  await page.getByLabel("Input as JSON").fill('{ "ok": true }');
+  await press(page, "Run again");
+  await page.getByRole("link", { name: "New result" }).waitFor();
+  const panel = page.locator(".tab-panel");
+  await panel.getByRole("heading", { name: "Before" }).waitFor();
+  await panel.getByText("broken before").first().waitFor();
+  expect(await panel.getByRole("region", { name: "New output" }).textContent()).toContain('"fine": true');
   expect(problems).toEqual([]);
 });

@@ -4,7 +4,18 @@ import type { Call as CallData, CallTimeline as TimelineData } from "glovebox/cl
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ContentParts } from "../parts/content-parts.tsx";
-import { Badge, Button, CopyButton, ErrorBox, Facts, Loading, PageHead, Tabs, Time } from "../parts/controls.tsx";
+import {
+  Badge,
+  Button,
+  CopyButton,
+  chosenTab,
+  ErrorBox,
+  Facts,
+  Loading,
+  PageHead,
+  Tabs,
+  Time,
+} from "../parts/controls.tsx";
 import { JsonField } from "../parts/input-form/value-fields.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { LogView } from "../parts/log-view.tsx";
@@ -39,7 +50,7 @@ const TABS = [
 export function Call({ tenantId, id }: CallProps): JSX.Element {
   const live = useLiveCall(tenantId, id);
   const { call, lines, error } = live;
-  const tab = address.value.query.tab ?? "timeline";
+  const tab = chosenTab(TABS, address.value.query.tab);
   if (error !== undefined) {
     return (
       <>

@@ -2,9 +2,10 @@
 
 import type { Overview as OverviewData } from "glovebox/client";
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import { Chart } from "../parts/chart.tsx";
 import { Badge, Empty, ErrorBox, Loading, PageHead, Time } from "../parts/controls.tsx";
-import { formatCount, formatMs, formatPercent } from "../state/format.ts";
+import { formatCount, formatMs, formatNumber, formatPercent } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery, urlOf } from "../state/router.ts";
 import { request } from "../state/session.ts";
@@ -22,6 +23,9 @@ const REFRESH_MS = 5_000;
 const MAX_BUCKETS = 60;
 
 const BAD_KINDS: readonly string[] = ["tool_failing", "webhook_failing"];
+
+/** Problems that are shown at first: the charts below them must stay in reach, whatever one tenant does. */
+const SHOWN_PROBLEMS = 10;
 
 type Problem = OverviewData["problems"][number];
 
@@ -48,7 +52,7 @@ function describeProblem({
         details.failed === 0
           ? `A webhook does not accept ${deliveries}, which will be tried again`
           : `${deliveries} of a webhook failed`,
-        urlOf(["t", tenantId, "webhooks"]),
+        urlOf(["t", tenantId, "webhooks"], { webhook: target }),
       ];
     case "tool_failing":
       return [
@@ -145,28 +149,7 @@ function Figures({ overview, ms, tenantId }: FiguresProps): JSX.Element {
           calls and CPU time before that are by hour.
         </p>
       ) : null}
-      {problems.length === 0 ? (
-        <p class="card good-line">Nothing needs attention.</p>
-      ) : (
-        <section class="card">
-          <h2>Needs attention</h2>
-          <ul class="plain-list">
-            {problems.map((problem) => {
-              const [text, url] = describeProblem(problem);
-              return (
-                <li key={`${problem.kind} ${problem.tenantId} ${problem.target}`} class="row">
-                  <Badge tone={BAD_KINDS.includes(problem.kind) ? "bad" : "warn"}>{problem.kind}</Badge>
-                  <a href={url}>{text}</a>
-                  <span class="faint">
-                    {tenantId === undefined && problem.tenantId !== null ? `${problem.tenantId} · ` : ""}
-                    <Time at={problem.at} isAge />
-                  </span>
-                </li>
-              );
-            })}
-          </ul>
-        </section>
-      )}
+      <Problems problems={problems} hasTenants={tenantId === undefined} />
       {total.calls === 0 && queued === 0 ? (
         <Empty
           title="No calls in this time"
@@ -234,5 +217,42 @@ function Tile(props: {
       <span>{props.name}</span>
       <strong>{props.value}</strong>
     </li>
+  );
+}
+
+/** What needs attention, each with a link to the page where it can be solved. */
+function Problems({
+  problems,
+  hasTenants,
+}: {
+  readonly problems: readonly Problem[];
+  readonly hasTenants: boolean;
+}): JSX.Element {
+  const [showsAll, setShowsAll] = useState(false);
+  if (problems.length === 0) return <p class="card good-line">Nothing needs attention.</p>;
+  return (
+    <section class="card">
+      <h2>Needs attention</h2>
+      <ul class="plain-list">
+        {(showsAll ? problems : problems.slice(0, SHOWN_PROBLEMS)).map((problem) => {
+          const [text, url] = describeProblem(problem);
+          return (
+            <li key={`${problem.kind} ${problem.tenantId} ${problem.target}`} class="row">
+              <Badge tone={BAD_KINDS.includes(problem.kind) ? "bad" : "warn"}>{problem.kind}</Badge>
+              <a href={url}>{text}</a>
+              <span class="faint">
+                {hasTenants && problem.tenantId !== null ? `${problem.tenantId} · ` : ""}
+                <Time at={problem.at} isAge />
+              </span>
+            </li>
+          );
+        })}
+      </ul>
+      {showsAll || problems.length <= SHOWN_PROBLEMS ? null : (
+        <button type="button" class="button quiet" onClick={() => setShowsAll(true)}>
+          Show all {formatNumber(problems.length)}
+        </button>
+      )}
+    </section>
   );
 }

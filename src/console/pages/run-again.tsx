@@ -69,7 +69,12 @@ export function RunAgain({ tenantId, call }: { readonly tenantId: string; readon
             ) : (
               <CallError tenantId={tenantId} call={result} />
             )}
-            {!isKept ? (
+            {call.error !== null ? (
+              <>
+                <h2>Before</h2>
+                <CallError tenantId={tenantId} call={call} />
+              </>
+            ) : !isKept ? (
               <p class="faint">The output of the call before was not kept, so the two cannot be compared.</p>
             ) : formatJson(result.output) === formatJson(call.output) ? (
               <p class="faint">The output is the same as before.</p>

@@ -4,7 +4,7 @@ import type { Call, Release, ToolVersion, VersionStats } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { ContentParts } from "../parts/content-parts.tsx";
-import { Badge, Button, Empty, ErrorBox, Loading, PageHead, Tabs } from "../parts/controls.tsx";
+import { Badge, Button, chosenTab, Empty, ErrorBox, Loading, PageHead, Tabs } from "../parts/controls.tsx";
 import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { ErrorView } from "../parts/error-view.tsx";
 import { type FormSchema, initialValue } from "../parts/input-form/form-schema.ts";
@@ -45,7 +45,7 @@ export function Tool(props: ToolProps): JSX.Element {
     }),
     REFRESH_MS,
   );
-  const tab = address.value.query.tab ?? "run";
+  const tab = chosenTab(TABS, address.value.query.tab);
   if (data.value === undefined)
     return data.error === undefined ? <Loading /> : <ErrorBox error={data.error} onRetry={data.reload} />;
   const { versions, releases } = data.value;

@@ -216,6 +216,10 @@ interface TabsProps {
   readonly onSelect: (id: string) => void;
 }
 
+/** Returns the tab that a URL names, or the first one if it names none of them. */
+export const chosenTab = (tabs: TabsProps["tabs"], wanted: string | undefined): string =>
+  tabs.find(([id]) => id === wanted)?.[0] ?? tabs[0]?.[0] ?? "";
+
 export function Tabs({ label, tabs, selected, onSelect }: TabsProps): JSX.Element {
   const ref = useRef<HTMLDivElement>(null);
   // On a narrow screen, a link may open a tab that is out of view.

@@ -99,7 +99,12 @@ function usePaletteItems(tenantId: string | undefined, text: string): readonly P
       url: urlOf(["t", tenantId ?? "", "tools", name]),
     })),
     ...(tenants.value ?? []).map(({ id }) => ({ text: `Tenant ${id}`, url: urlOf(["t", id]) })),
-    ...namedItems(tenantId, text, tools.value?.length ?? 0, tenants.value?.length ?? 0),
+    ...namedItems(
+      tenantId,
+      text,
+      (tools.value ?? []).map(({ name }) => name),
+      (tenants.value ?? []).map(({ id }) => id),
+    ),
   ];
 }
 
@@ -107,13 +112,13 @@ function usePaletteItems(tenantId: string | undefined, text: string): readonly P
 function namedItems(
   tenantId: string | undefined,
   text: string,
-  tools: number,
-  tenants: number,
+  tools: readonly string[],
+  tenants: readonly string[],
 ): readonly PaletteItem[] {
   const items: PaletteItem[] = [];
-  if (tenantId !== undefined && tools >= MAX_FOUND && /^[\w.-]{1,128}$/.test(text))
+  if (tenantId !== undefined && tools.length >= MAX_FOUND && !tools.includes(text) && /^[\w.-]{1,128}$/.test(text))
     items.push({ text: `Open the tool ${text}`, url: urlOf(["t", tenantId, "tools", text]) });
-  if (tenants >= MAX_FOUND && /^[a-z0-9._-]{1,63}$/.test(text))
+  if (tenants.length >= MAX_FOUND && !tenants.includes(text) && /^[a-z0-9._-]{1,63}$/.test(text))
     items.push({ text: `Open the tenant ${text}`, url: urlOf(["t", text]) });
   return items;
 }
