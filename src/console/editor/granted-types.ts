@@ -1,12 +1,6 @@
 // Generates the type declarations of everything that is granted to one tool: its capabilities, the tools of its tenant, and the names of its secrets.
-import {
-  methodKey,
-  propertyKey,
-  SchemaTypes,
-  TypeNames,
-  toComment,
-  toTypeName,
-} from "../../host/json-schema/schema-types.ts";
+import { SchemaTypes } from "../../host/json-schema/schema-types.ts";
+import { methodKey, propertyKey, TypeNames, toComment, toTypeName } from "../../host/json-schema/type-text.ts";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { OWN_CAPABILITIES } from "./capabilities.ts";
 

@@ -1,118 +1,31 @@
 // Generates TypeScript types from JSON Schemas, for code that calls tools. Schemas are untrusted: parts that TypeScript cannot express become
 // `unknown`, text of a schema never becomes code, and the output is bounded.
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
-import { toVisibleText } from "../util/visible-text.ts";
 import { dialectOf, refHidesSiblings } from "./keywords.ts";
+import {
+  element,
+  enumeration,
+  intersection,
+  isNode,
+  literal,
+  MAX_LITERAL,
+  MAX_LITERALS,
+  type Node,
+  operand,
+  propertyComment,
+  propertyKey,
+  SCALARS,
+  type TypeNames,
+  toComment,
+  toTypeName,
+  union,
+} from "./type-text.ts";
 
 /** Limits of the generated types. */
 const MAX_DEPTH = 40;
 const MAX_NODES = 20_000;
-const MAX_LITERALS = 500;
-const MAX_TEXT = 500;
-const MAX_LITERAL = 1_000;
 /** Longest text of one schema's types, in UTF-16 code units. What does not fit becomes `unknown`. */
 const MAX_LENGTH = 512 * 1024;
-const IDENTIFIER = /^[A-Za-z_$][\w$]*$/;
-/** Names that have another meaning in a type. */
-const RESERVED = new Set([
-  ...[
-    "any",
-    "bigint",
-    "boolean",
-    "never",
-    "null",
-    "number",
-    "object",
-    "string",
-    "symbol",
-    "undefined",
-    "unknown",
-    "void",
-  ],
-  ..."Array Promise Record Tools".split(" "),
-]);
-
-type Node = { readonly [keyword: string]: unknown };
-const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** Converts a tool's name to the name of a type: `csv-stats` becomes `CsvStats`. */
-export function toTypeName(name: string): string {
-  const words = name.split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
-  const joined = words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");
-  return /^[A-Za-z]/.test(joined) && !RESERVED.has(joined) ? joined : `Tool${joined}`;
-}
-
-/** The type names of a file. Each name is used once. */
-export class TypeNames {
-  readonly #taken = new Set<string>(RESERVED);
-
-  take(wanted: string): string {
-    let name = wanted;
-    for (let number = 2; this.#taken.has(name); number += 1) name = `${wanted}${number}`;
-    this.#taken.add(name);
-    return name;
-  }
-}
-
-export const propertyKey = (name: string): string => (IDENTIFIER.test(name) ? name : quoted(name));
-
-/** Returns the name of an interface's method. Without quotes, `new` would declare a construct signature. */
-export const methodKey = (name: string): string => (name === "new" ? quoted(name) : propertyKey(name));
-
-/** Returns a string literal. Characters that reorder, end or hide a part of the line are escaped. */
-const quoted = (text: string): string => toVisibleText(JSON.stringify(text));
-
-/** Returns the text on one line, bounded, without characters that end, reorder or hide a part of it. The text cannot end a comment. */
-function toCommentLine(text: string, maxLength: number): string {
-  const line = text
-    .slice(0, 4 * maxLength)
-    .replace(/[\p{Cc}\u2028\u2029]+/gu, " ")
-    .trim();
-  const cut = line.length > maxLength ? `${line.slice(0, maxLength)}…` : line;
-  return toVisibleText(cut.toWellFormed()).replaceAll("*/", "* /");
-}
-
-/** Returns a description as a comment. The text cannot end the comment. */
-export function toComment(text: unknown, indent: string, maxLength: number = MAX_TEXT): string {
-  if (typeof text !== "string" || text.trim() === "") return "";
-  return `${indent}/** ${toCommentLine(text, maxLength)} */\n`;
-}
-
-/** Keywords that a TypeScript type cannot express, which a comment names. */
-const CONSTRAINTS = [
-  ...["format", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
-  ...["multipleOf", "minItems", "maxItems", "uniqueItems", "default"],
-] as const;
-const MAX_CONSTRAINT = 100;
-
-/** Returns the rules of a schema that its type does not show, such as `format: date; minimum: 1`. */
-function constraintsOf(schema: Node): string {
-  const rules: string[] = schema.type === "integer" ? ["integer"] : [];
-  for (const keyword of CONSTRAINTS) {
-    const value = schema[keyword];
-    if (value === undefined || typeof value === "object") continue;
-    rules.push(`${keyword}: ${toCommentLine(String(value), MAX_CONSTRAINT)}`);
-  }
-  return rules.join("; ");
-}
-
-/** Returns the comment of a property: its description, and the rules that its type does not show. */
-function propertyComment(schema: unknown, indent: string): string {
-  if (!isNode(schema)) return "";
-  const { description, title } = schema;
-  const text = [description, title].find((one) => typeof one === "string" && one.trim() !== "");
-  const parts = [text === undefined ? "" : toCommentLine(String(text), MAX_TEXT), constraintsOf(schema)];
-  const shown = parts.filter((part) => part !== "").map((part, index) => (index === 0 ? part : `(${part})`));
-  return shown.length === 0 ? "" : `${indent}/** ${shown.join(" ").replaceAll("*/", "* /")} */\n`;
-}
-
-const SCALARS: { readonly [type: string]: string } = {
-  string: "string",
-  number: "number",
-  integer: "number",
-  boolean: "boolean",
-  null: "null",
-};
 
 /** The position of a type. It serves to detect types that refer only to each other. */
 interface TypePosition {
@@ -323,9 +236,6 @@ export class SchemaTypes {
   }
 }
 
-/** Returns a type as the element of an array: in parentheses unless it is a name. */
-const element = (type: string): string => (/^\w+$/.test(type) ? type : `(${type})`);
-
 const deeper = (position: TypePosition): TypePosition => ({ ...position, depth: position.depth + 1 });
 
 function decode(part: string): string {
@@ -334,35 +244,4 @@ function decode(part: string): string {
   } catch {
     return part;
   }
-}
-
-function literal(value: unknown): string {
-  // A lone surrogate in a literal would become another character when the file is written as UTF-8.
-  if (typeof value === "string") return value.length > MAX_LITERAL || !value.isWellFormed() ? "string" : quoted(value);
-  // JSON has numbers that are infinite in JavaScript, and no name for them.
-  if (typeof value === "number") return Number.isFinite(value) ? JSON.stringify(value) : "number";
-  if (value === null || typeof value === "boolean") return JSON.stringify(value);
-  return "unknown";
-}
-
-/** Returns the union of an enum's values; of their types if there are too many. */
-function enumeration(values: readonly unknown[]): string {
-  if (values.length <= MAX_LITERALS) return union(values.map(literal));
-  return union([...new Set(values.map((value) => (value === null ? "null" : (SCALARS[typeof value] ?? "unknown"))))]);
-}
-
-/** Returns a type as an operand of `|` and `&`: names and literals need no parentheses. */
-const operand = (type: string): string => (/^(?:[\w.+-]+|"(?:[^"\\]|\\.)*")$/.test(type) ? type : `(${type})`);
-
-function union(types: readonly string[]): string {
-  const different = [...new Set(types)];
-  if (different.length === 0) return "never";
-  if (different.includes("unknown")) return "unknown";
-  return different.length === 1 ? (different[0] ?? "never") : different.map(operand).join(" | ");
-}
-
-function intersection(types: readonly string[]): string {
-  const [first, ...others] = new Set(types);
-  if (first === undefined) return "unknown";
-  return others.length === 0 ? first : [first, ...others].map(operand).join(" & ");
 }
