@@ -134,6 +134,62 @@ test("none of a hundred payloads runs, wherever it is shown", async () => {
   await context.close();
 });
 
+test("characters that reorder or hide text are shown as escapes where a person reads or decides", async () => {
+  const { api, key } = under;
+  const hidden = ["\u202e", "\u202c", "\u200b", "\u{e0041}", "\u001b"];
+  const swapped = "to \u202e321-YM\u202c and \u{e0041}\u200b\u001b[2J";
+  await api("POST", "/v1/tenants", { id: "shown" });
+  const base = "/v1/tenants/shown/tools";
+  const pay = (more: string): string => `export const description = ${JSON.stringify(swapped)};
+    export const annotations = { destructiveHint: true };
+    export default async (input, ctx) => {
+      ${more}
+      console.log(input.text);
+      await ctx.span(input.text, { [input.text]: input.text }, () => 1);
+      if (input.fails) throw new Error(input.text);
+      return input;
+    };`;
+  await api("POST", base, { name: "pay", source: pay("") });
+  await api("POST", base, { name: "pay", source: pay(`if (input.admin /*${swapped}*/) return 1;`) });
+  await api("POST", `${base}/pay/calls`, { input: { text: swapped } });
+  const ids: string[] = [];
+  for (const fails of [false, true]) {
+    const input = { text: swapped, fails };
+    ids.push((await api<Outcome>("POST", `${base}/pay/calls`, { input, approve: true })).body.id);
+  }
+  const { page, problems, go, context } = await visit(browser, under, key);
+  const expectShown = async (): Promise<void> => {
+    const text = (await page.locator("main").textContent()) ?? "";
+    expect(text).toContain("\\u202e321-YM\\u202c");
+    expect(hidden.filter((character) => text.includes(character))).toEqual([]);
+  };
+  await go("/t/shown/approvals");
+  await page.getByRole("region", { name: "Arguments" }).waitFor();
+  await expectShown();
+  await go("/t/shown/calls");
+  await page.locator("a.call-row").nth(2).waitFor();
+  await expectShown();
+  await go("/t/shown/tools/pay?tab=versions");
+  await page.getByRole("button", { name: "Compare with v1" }).click();
+  await page.getByText("input.admin").waitFor();
+  await expectShown();
+  for (const id of ids) {
+    await go(`/t/shown/calls/${id}`);
+    await page.locator(".log-line").click();
+    await page.getByRole("button", { name: "to \\u202e321" }).first().click();
+    await expectShown();
+  }
+  await page.getByRole("tab", { name: "Run again" }).click();
+  // The escapes stand for the same value.
+  await page.getByLabel("Input as JSON").fill(await page.getByLabel("Input as JSON").inputValue());
+  await page.getByRole("button", { name: "Run again" }).click();
+  await page.getByRole("link", { name: "New result" }).waitFor();
+  const { body } = await api<{ items: readonly { input: unknown }[] }>("GET", "/v1/tenants/shown/calls?limit=1");
+  expect(body.items[0]?.input).toEqual({ text: swapped, fails: true });
+  expect(problems).toEqual([]);
+  await context.close();
+});
+
 test("the page loads nothing of another origin, and may not be framed", async () => {
   const { page, context, go } = await visit(browser, under, under.key);
   const origins = new Set<string>();

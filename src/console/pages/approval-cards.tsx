@@ -3,6 +3,7 @@
 import type { Approval, Call, CallApproval } from "glovebox/client";
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { toVisibleText } from "../../host/util/visible-text.ts";
 import { Badge, Button, Facts, Loading, Time } from "../parts/controls.tsx";
 import { DecisionForm } from "../parts/decision-form.tsx";
 import { ErrorView, type StoredError } from "../parts/error-view.tsx";
@@ -94,7 +95,7 @@ function Effects({ tenantId, tool, version }: EffectsProps): JSX.Element | null 
   if (value === undefined) return null;
   return (
     <div>
-      {typeof value.description === "string" ? <p>{value.description}</p> : null}
+      {typeof value.description === "string" ? <p>{toVisibleText(value.description)}</p> : null}
       <ul class="chips" aria-label="Possible effects">
         {describeEffects(value).map(({ text, isRisk }) => (
           <li key={text} class={isRisk ? "chip bad-text" : "chip"}>

@@ -3,6 +3,7 @@
 import type { Call } from "glovebox/client";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
+import { toVisibleText } from "../../host/util/visible-text.ts";
 import { Badge, Button, Empty, ErrorBox, Loading, PageHead, Time } from "../parts/controls.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
 import { type CallList, timeOfId, useCallList } from "../state/call-list.ts";
@@ -180,9 +181,9 @@ function CallTable({ rows, hasTenants, onEnd }: CallTableProps): JSX.Element {
 
 /** The first words of an output or an error. */
 function summaryOf({ error, output, omitted }: Call): string {
-  if (error !== null) return `${error.code}: ${error.message}`.slice(0, 200);
+  if (error !== null) return toVisibleText(`${error.code}: ${error.message}`.slice(0, 200));
   if (omitted.includes("output")) return "large output";
-  return output === null ? "" : JSON.stringify(output).slice(0, 200);
+  return output === null ? "" : toVisibleText(JSON.stringify(output).slice(0, 200));
 }
 
 function CallRow({ call, hasTenants }: { readonly call: Call; readonly hasTenants: boolean }): JSX.Element {

@@ -3,6 +3,7 @@
 import type { Run } from "glovebox/client";
 import type { JSX } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { toVisibleText } from "../../host/util/visible-text.ts";
 import { Badge, Button, Time } from "../parts/controls.tsx";
 import { DecisionForm } from "../parts/decision-form.tsx";
 import { TextField } from "../parts/fields.tsx";
@@ -53,7 +54,7 @@ export function WaitCard(props: WaitProps): JSX.Element {
       {props.run === undefined ? null : <RunLine {...props} run={props.run} />}
       {toolName === undefined || input === undefined ? (
         message === undefined ? null : (
-          <p class="strong">{message}</p>
+          <p class="strong">{toVisibleText(message)}</p>
         )
       ) : (
         <>

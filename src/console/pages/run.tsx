@@ -3,6 +3,7 @@
 import type { Run as RunData, RunEntry } from "glovebox/client";
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
+import { toVisibleText } from "../../host/util/visible-text.ts";
 import { Badge, Button, Empty, ErrorBox, Facts, Loading, PageHead, Tabs, Time } from "../parts/controls.tsx";
 import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { ErrorView, type StoredError } from "../parts/error-view.tsx";
@@ -226,7 +227,7 @@ function Contents({ run }: { readonly run: RunData }): JSX.Element {
         <h2>Input</h2>
         {typeof code === "string" ? (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: It scrolls.
-          <pre tabIndex={0}>{code}</pre>
+          <pre tabIndex={0}>{toVisibleText(code)}</pre>
         ) : (
           <JsonView value={run.input} label="Input" />
         )}

@@ -3,6 +3,7 @@
 import type { Run, RunSummary, ToolVersion } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { toVisibleText } from "../../host/util/visible-text.ts";
 import { Badge, Button, Empty, ErrorBox, Loading, PageHead, Time } from "../parts/controls.tsx";
 import { DialogButton } from "../parts/dialog-form.tsx";
 import { type FormSchema, initialValue } from "../parts/input-form/form-schema.ts";
@@ -27,7 +28,7 @@ const STATES = ["suspended", "running", "succeeded", "failed", "cancelled"] as c
 export function describeWait({ kind, name, message }: Run["waits"][number]): string {
   if (kind === "event") return `event ${name}`;
   if (kind === "duration") return "time";
-  return `${kind}: ${message}`;
+  return `${kind}: ${toVisibleText(message ?? "")}`;
 }
 
 export function Runs({ tenantId }: TenantProps): JSX.Element {

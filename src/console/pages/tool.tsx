@@ -3,6 +3,7 @@
 import type { Call, Release, ToolVersion, VersionStats } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { toVisibleText } from "../../host/util/visible-text.ts";
 import { ContentParts } from "../parts/content-parts.tsx";
 import { Badge, Button, chosenTab, Empty, ErrorBox, Loading, PageHead, Tabs } from "../parts/controls.tsx";
 import { ConfirmButton } from "../parts/dialog-form.tsx";
@@ -73,7 +74,7 @@ export function Tool(props: ToolProps): JSX.Element {
           </ConfirmButton>
         ) : null}
       </PageHead>
-      {typeof description === "string" ? <p>{description}</p> : null}
+      {typeof description === "string" ? <p>{toVisibleText(description)}</p> : null}
       <Tabs label="Parts of the tool" tabs={TABS} selected={tab} onSelect={(next) => setQuery({ tab: next })} />
       <section class="tab-panel">
         {tab === "run" && shown !== undefined ? <Run {...props} version={shown} isLive={live !== undefined} /> : null}

@@ -3,6 +3,7 @@
 import type { StoredValue } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { toVisibleText } from "../../host/util/visible-text.ts";
 import { Button, Empty, ErrorBox, Loading, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { TextField } from "../parts/fields.tsx";
@@ -134,7 +135,7 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
           keyOf={({ key }) => key}
           empty={<p class="faint">There is no such key.</p>}
           columns={[
-            { name: "Key", cell: ({ key }) => <code>{key}</code> },
+            { name: "Key", cell: ({ key }) => <code>{toVisibleText(key)}</code> },
             {
               name: "Value",
               cell: (entry) =>

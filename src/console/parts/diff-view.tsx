@@ -2,6 +2,7 @@
 import { structuredPatch } from "diff";
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
+import { toVisibleText } from "../../host/util/visible-text.ts";
 
 interface DiffViewProps {
   readonly name: string;
@@ -31,7 +32,7 @@ export function DiffView({ name, before, after }: DiffViewProps): JSX.Element | 
                 key={`${oldStart}-${index}`}
                 class={line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : ""}
               >
-                {`${line}\n`}
+                {`${toVisibleText(line.replace(/\r$/, ""))}\n`}
               </span>
             )),
         ])}

@@ -1,5 +1,6 @@
 // The error of a call: its code and message, the author's lines around the place where it happened, and its stack trace.
 import type { JSX } from "preact";
+import { toVisibleText } from "../../host/util/visible-text.ts";
 import { JsonView } from "./json-view.tsx";
 
 export interface StoredError {
@@ -45,11 +46,11 @@ export function ErrorView({ error, files }: ErrorViewProps): JSX.Element {
   const { code, message, stack, details = {} } = error;
   return (
     <div class="error-box" role="alert">
-      <strong>{code}</strong> <span>{message}</span>
+      <strong>{code}</strong> <span>{toVisibleText(message)}</span>
       {Object.hasOwn(ADVICE, code) ? <p class="faint">{ADVICE[code]}</p> : null}
       <SourceLines details={details} files={files} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll by keyboard */}
-      {stack === undefined ? null : <pre tabIndex={0}>{stack}</pre>}
+      {stack === undefined ? null : <pre tabIndex={0}>{toVisibleText(stack)}</pre>}
       {Object.keys(details).length === 0 ? null : (
         <details>
           <summary>Details</summary>
@@ -69,7 +70,7 @@ function SourceLines({ details, files }: SourceLinesProps): JSX.Element | null {
   const { file, line } = details;
   if (typeof file !== "string" || typeof line !== "number" || files === undefined || !Object.hasOwn(files, file))
     return null;
-  const all = files[file]?.split("\n") ?? [];
+  const all = toVisibleText(files[file] ?? "").split("\n");
   const first = Math.max(1, line - LINES_AROUND);
   const shown = all.slice(first - 1, line + LINES_AROUND);
   if (shown.length === 0) return null;

@@ -1,6 +1,7 @@
 // The places in which an output, or the chunks of a stream, differ from the recorded ones, with both values.
 import type { Replay } from "glovebox/client";
 import type { JSX } from "preact";
+import { toVisibleText } from "../../host/util/visible-text.ts";
 import { Badge } from "./controls.tsx";
 import { Table } from "./table.tsx";
 
@@ -12,7 +13,7 @@ const TONES = { added: "good", removed: "bad", changed: "warn" } as const;
 const MAX_CHANGES = 50;
 
 const Value = ({ text }: { readonly text: string | undefined }): JSX.Element =>
-  text === undefined ? <span class="faint">–</span> : <code>{text}</code>;
+  text === undefined ? <span class="faint">–</span> : <code>{toVisibleText(text)}</code>;
 
 export function JsonChanges({ changes }: { readonly changes: readonly Change[] }): JSX.Element {
   return (
@@ -23,7 +24,7 @@ export function JsonChanges({ changes }: { readonly changes: readonly Change[] }
         keyOf={({ path, kind }) => `${kind} ${path}`}
         empty={<p class="faint">The values are equal. Their bytes or their content parts differ.</p>}
         columns={[
-          { name: "Place", cell: ({ path }) => <code>{path === "" ? "/" : path}</code> },
+          { name: "Place", cell: ({ path }) => <code>{path === "" ? "/" : toVisibleText(path)}</code> },
           { name: "Change", cell: ({ kind }) => <Badge tone={TONES[kind]}>{kind}</Badge> },
           { name: "Recorded", cell: ({ before }) => <Value text={before} /> },
           { name: "Replayed", cell: ({ after }) => <Value text={after} /> },

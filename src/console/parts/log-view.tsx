@@ -1,6 +1,7 @@
 // The log lines of a call, with their time since its start and their source location. A line opens to its whole text.
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
+import { toVisibleText } from "../../host/util/visible-text.ts";
 import { formatMs, formatNumber } from "../state/format.ts";
 import { CopyButton } from "./controls.tsx";
 import { VirtualList } from "./virtual-list.tsx";
@@ -92,7 +93,7 @@ export function LogView({ lines, startedAt, isLive, dropped = 0 }: LogViewProps)
       {opened === undefined ? null : (
         <section class="json" aria-label="The whole line">
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll by keyboard */}
-          <pre tabIndex={0}>{opened.message}</pre>
+          <pre tabIndex={0}>{toVisibleText(opened.message)}</pre>
           <div class="row end">
             {opened.place === undefined ? null : <span class="faint">{opened.place}</span>}
             <CopyButton text={opened.message} label="Copy" />
@@ -135,7 +136,7 @@ function Line({ line, startedAt, isOpen, onOpen }: LineProps): JSX.Element {
     >
       <span class="log-at">{formatMs(Math.max(0, time - startedAt))}</span>
       <span class="log-level">{level}</span>
-      <span class="log-text">{message.slice(0, MAX_LINE_LENGTH).replaceAll("\n", " ⏎ ")}</span>
+      <span class="log-text">{toVisibleText(message.slice(0, MAX_LINE_LENGTH)).replaceAll("\n", " ⏎ ")}</span>
       <span class="log-place">{place}</span>
     </button>
   );

@@ -1,4 +1,5 @@
 // Texts for times, durations, sizes and numbers, each with its unit.
+import { toVisibleText } from "../../host/util/visible-text.ts";
 
 const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const seconds = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
@@ -78,5 +79,8 @@ export function formatAge(at: number, now: number = Date.now()): string {
 export const formatPercent = (share: number): string =>
   `${share !== 0 && share < 0.01 ? (share * 100).toFixed(2) : number.format(share * 100)} %`;
 
-/** Returns text for a JSON value: indented, keys in their order. */
-export const formatJson = (value: unknown): string => JSON.stringify(value, null, 2) ?? "null";
+/**
+ * Returns text for a JSON value: indented, keys in their order. Characters that reorder or hide a part of the line are escaped, so that a person
+ * who approves arguments sees them as they are; the text stands for the same value.
+ */
+export const formatJson = (value: unknown): string => toVisibleText(JSON.stringify(value, null, 2) ?? "null");

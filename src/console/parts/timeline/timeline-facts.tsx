@@ -1,5 +1,6 @@
 // Facts next to the bars of a timeline: those of a span, shares of the time, and what the call used of its limits.
 import type { ComponentChildren, JSX } from "preact";
+import { toVisibleText } from "../../../host/util/visible-text.ts";
 import { formatBytes, formatMs } from "../../state/format.ts";
 import { Facts } from "../controls.tsx";
 import { describeSpan, type Row, type Span } from "./timeline-rows.ts";
@@ -28,7 +29,8 @@ export function SpanFacts({ row, urlOfCall }: SpanFactsProps): JSX.Element {
     [span.isOpen === true ? "Duration so far" : "Duration", formatMs(span.durationMs)],
     span.isOpen === true ? ["State", "running"] : ["Outcome", span.code],
   ];
-  if (span.target !== undefined) facts.unshift(["Target", [span.operation, span.target].join(" ").trim()]);
+  if (span.target !== undefined)
+    facts.unshift(["Target", toVisibleText([span.operation, span.target].join(" ").trim())]);
   if (span.status !== undefined) facts.push(["Status", String(span.status)]);
   if (span.waitMs !== undefined) facts.push(["Time to headers", formatMs(span.waitMs)]);
   if (span.bytesOut !== undefined) facts.push(["Sent", formatBytes(span.bytesOut)]);
@@ -36,7 +38,8 @@ export function SpanFacts({ row, urlOfCall }: SpanFactsProps): JSX.Element {
   const url = span.callId === undefined ? undefined : urlOfCall?.(span.callId);
   if (span.callId !== undefined)
     facts.push(["Nested call", url === undefined ? span.callId : <a href={url}>{span.callId}</a>]);
-  for (const [name, value] of Object.entries(attributesOf(span))) facts.push([name, String(value)]);
+  for (const [name, value] of Object.entries(attributesOf(span)))
+    facts.push([toVisibleText(name), toVisibleText(String(value))]);
   return (
     <div class="card span-facts">
       <h3>{describeSpan(span)}</h3>

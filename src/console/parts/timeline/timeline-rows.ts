@@ -1,5 +1,6 @@
 // The rows of a timeline: spans in order, with the depth and the start at which they are drawn, and those of open nested calls.
 import type { CallTimeline as TimelineData } from "glovebox/client";
+import { toVisibleText } from "../../../host/util/visible-text.ts";
 
 export type Span = TimelineData["spans"][number];
 
@@ -100,7 +101,8 @@ const WAITS: { readonly [name: string]: string } = {
 };
 
 export function describeSpan({ kind, name, operation, target }: Span): string {
-  if (kind === "tool") return name;
+  if (kind === "tool") return toVisibleText(name);
   if (kind === "queue") return WAITS[name] ?? (STAGES.queue as string);
-  return STAGES[kind] ?? [name, operation, target].filter((part) => part !== undefined && part !== "").join(" ");
+  const parts = [name, operation, target].filter((part) => part !== undefined && part !== "");
+  return STAGES[kind] ?? toVisibleText(parts.join(" "));
 }
