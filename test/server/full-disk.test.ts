@@ -8,8 +8,10 @@ import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { SqliteRunStore } from "../../src/host/index.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
+import { createServer } from "../../src/server/index.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
 import { insertTenant } from "../../src/server/records/tenants.ts";
+import { apiOf } from "./support/api.ts";
 
 const FULL = "database or disk is full";
 const LONG = "x".repeat(1024 * 1024);
@@ -63,4 +65,34 @@ test("a run store fails with the cause, and works when there is room", async () 
   await expect(create("first")).rejects.toThrow(FULL);
   setMaxPages(connection, undefined);
   expect(await create("second")).toBe("created");
+});
+
+test("a server with a full disk answers 503 to what it cannot store or show, and works when there is room", async () => {
+  const options = { port: 0, dataDir: newFolder(), logLevel: "silent" } as const;
+  const [server, connection] = await withConnection(() => createServer(options));
+  onTestFinished(() => server.close({ drainMs: 0 }));
+  const api = apiOf(server);
+  expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
+  const source = "export default ({ text }) => text.length";
+  expect((await api("POST", "/v1/tenants/acme/tools", { source, name: "length" })).status).toBe(201);
+  const call = (headers = {}) =>
+    api<{ id: string }>("POST", "/v1/tenants/acme/tools/length/calls", { input: { text: LONG } }, headers);
+  setMaxPages(connection, 2);
+  const made = await call();
+  expect([made.status, made.body]).toEqual([200, expect.objectContaining({ output: LONG.length })]);
+  for (const [reply, code] of [
+    [await call({ prefer: "respond-async" }), "UNAVAILABLE"],
+    [await api("POST", "/v1/tenants/acme/tools", { source: `${source} // ${LONG}`, name: "other" }), "UNAVAILABLE"],
+    // Its record is not stored, so it must not look as if there had been no call.
+    [await api("GET", "/v1/tenants/acme/calls"), "OVERLOADED"],
+    [await api("GET", `/v1/tenants/acme/calls/${made.body.id}`), "OVERLOADED"],
+  ] as const) {
+    expect([reply.status, reply.body]).toEqual([503, { error: expect.objectContaining({ code }) }]);
+    expect(reply.headers.get("retry-after")).toBe("5");
+  }
+  setMaxPages(connection, undefined);
+  await expect
+    .poll(async () => (await api("GET", `/v1/tenants/acme/calls/${made.body.id}`)).status, { timeout: 60_000 })
+    .toBe(200);
+  expect((await call({ prefer: "respond-async" })).status).toBe(202);
 });

@@ -1,6 +1,7 @@
 // Writes the records of finished calls in batches, off the path of the calls. What is written survives the end of the process; the records of
 // the last milliseconds before a kill are lost, but no result is.
 import { setTimeout as sleep } from "node:timers/promises";
+import { ToolError } from "../../host/index.ts";
 import { isRejected, violatesConstraint } from "../database/constraint-errors.ts";
 import type { Db } from "../database/open-database.ts";
 import { type EndedCall, insertEndedCalls, insertEndedOnce, toStorableCall } from "../records/call-outcomes.ts";
@@ -15,6 +16,8 @@ const WRITE_MS = 60_000;
 const CLOSING_MS = 3_000;
 const RETRY_MS = 100;
 const LONGEST_DELAY_MS = 2_000;
+/** Longest time in ms that a reader waits for records that the database does not take, for example because its disk is full. */
+const READ_MS = 5_000;
 
 export class CallJournal implements AsyncDisposable {
   readonly #db: Db;
@@ -50,6 +53,28 @@ export class CallJournal implements AsyncDisposable {
       if (this.#writing === writing) this.#writing = undefined;
     });
     return writing;
+  }
+
+  /**
+   * Resolves when all records that were added before are written, for a reader who must see them.
+   * @throws {ToolError} OVERLOADED if the database does not take them for some seconds
+   */
+  async written(): Promise<void> {
+    const written = this.flush().then(() => true);
+    // Most records are written within milliseconds, without a timer.
+    if (this.#writing === undefined) return;
+    const limit = new AbortController();
+    const late = sleep(READ_MS, false, { signal: limit.signal, ref: false }).catch(() => false);
+    const isWritten = await Promise.race([written, late]);
+    limit.abort();
+    if (isWritten) return;
+    throw new ToolError(
+      "OVERLOADED",
+      "The database does not take the records of calls that have ended. Try again later",
+      {
+        details: { retryAfterMs: READ_MS },
+      },
+    );
   }
 
   async #write(): Promise<void> {

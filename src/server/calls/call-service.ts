@@ -281,21 +281,21 @@ export class CallService implements AsyncDisposable {
 
   /** Returns the record of a call, also of one that has only just ended. */
   async find(tenantId: string, id: string): Promise<WholeCall | undefined> {
-    await this.#runner.journal.flush();
+    await this.#runner.journal.written();
     const row = await findWritten(this.#dependencies.database, tenantId, id);
     return row && (await wholeCall(this.#dependencies.database, row));
   }
 
   /** Returns the record of a call if it is stored. One that runs synchronously has none, so it is not looked for again. */
   async findStored(tenantId: string, id: string): Promise<WholeCall | undefined> {
-    await this.#runner.journal.flush();
+    await this.#runner.journal.written();
     const row = await findCall(this.#dependencies.database.db, tenantId, id);
     return row && (await wholeCall(this.#dependencies.database, row));
   }
 
-  /** Resolves when the records of all calls that have ended are stored. */
+  /** Resolves when the records of all calls that have ended are stored. @throws {ToolError} OVERLOADED if the database does not take them */
   async flush(): Promise<void> {
-    await this.#runner.journal.flush();
+    await this.#runner.journal.written();
   }
 
   /** Returns whether a call runs in any replica of the server. */
@@ -318,14 +318,14 @@ export class CallService implements AsyncDisposable {
 
   /** Returns the calls below a call of a client that have ended or wait for an approval, with their timelines. */
   async findNested(tenantId: string, rootId: string): Promise<readonly CallRow[]> {
-    await this.#runner.journal.flush();
+    await this.#runner.journal.written();
     const { db } = this.#dependencies.database;
     return await withTimelines(db, await listNested(db, tenantId, rootId, LIMITS.nestedCalls.max));
   }
 
   /** Returns a call of a client and those below it, as far as they have rows. @param id of any call in the tree */
   async findTree(tenantId: string, id: string): Promise<readonly CallRow[]> {
-    await this.#runner.journal.flush();
+    await this.#runner.journal.written();
     const { db } = this.#dependencies.database;
     const rootId = rootOf(id);
     const root = await findCall(db, tenantId, rootId);

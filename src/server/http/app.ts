@@ -4,12 +4,13 @@ import { isAddressHost } from "../../host/util/address-host.ts";
 import type { Principal } from "../auth/principal.ts";
 import { methodsOf } from "../auth/scopes.ts";
 import type { AllowedHosts } from "../config/server-options.ts";
+import { isOutage } from "../database/constraint-errors.ts";
 import { createId } from "../ids.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import { addConsolePage } from "./console-page.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
 import { addOidcRoutes } from "./oidc-routes.ts";
-import { RequestError, toProblem, toRequestError } from "./problem.ts";
+import { RequestError, toProblem, toRequestError, toUnavailable } from "./problem.ts";
 import { addApprovalRoutes } from "./routes/approvals.ts";
 import { addAuditRoutes } from "./routes/audit.ts";
 import { addCallRecordRoutes } from "./routes/call-records.ts";
@@ -141,8 +142,10 @@ export function createApp(dependencies: ServerDependencies): App {
   });
   app.onError((thrown, c) => {
     const requestId = c.get("requestId") ?? createId("request");
-    const { status, body, headers } = toProblem(toRequestError(thrown), requestId);
-    if (status === 500) dependencies.onError(thrown, requestId);
+    const isOut = isOutage(thrown);
+    const error = isOut ? toUnavailable(requestId) : toRequestError(thrown);
+    const { status, body, headers } = toProblem(error, requestId);
+    if (isOut || status === 500) dependencies.onError(thrown, requestId);
     for (const [name, value] of Object.entries({
       ...SECURITY_HEADERS,
       ...c.get("rateHeaders"),

@@ -111,6 +111,17 @@ export function toProblem(thrown: unknown, requestId: string): ErrorResponse {
   };
 }
 
+/** Time in seconds after which a client tries again while the database cannot be used. */
+const OUTAGE_SECONDS = 5;
+
+/** Returns the error of a request while the database cannot be used. */
+export const toUnavailable = (requestId: string): RequestError =>
+  new RequestError(
+    "UNAVAILABLE",
+    `The database cannot be used now. The server's operator finds the cause in the log by the request id ${requestId}`,
+    { retryAfterSeconds: OUTAGE_SECONDS },
+  );
+
 /** Returns the error of a request for a conflict; anything else as it is. */
 export function toRequestError(thrown: unknown): unknown {
   if (thrown instanceof IdempotencyConflict) {
