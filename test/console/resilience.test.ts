@@ -188,3 +188,51 @@ test("a call that does not exist leads back to the list", async () => {
   await page.goBack();
   await page.getByText("NOT_FOUND").waitFor();
 });
+
+test("a policy that another operator has changed meanwhile is not overwritten", async () => {
+  const { api } = under;
+  await api("POST", "/v1/tenants", { id: "shared", policy: { egress: { allow: ["a.example.com"] } } });
+  const policyOf = async () =>
+    (await api<{ policy: { maxTools: number; egress: unknown } }>("GET", "/v1/tenants/shared")).body.policy;
+  const { page, go, problems } = await open();
+  await go("/t/shared/settings");
+  const text = page.getByLabel("Policy as JSON");
+  const fillIn = async (maxTools: number): Promise<void> =>
+    text.fill(JSON.stringify({ ...(JSON.parse(await text.inputValue()) as object), maxTools }));
+  const save = page.getByRole("button", { name: "Save the policy" });
+  await fillIn(7);
+  // Each save builds on the one before.
+  for (const maxTools of [7, 8]) {
+    await fillIn(maxTools);
+    await save.click();
+    await page.getByText("Saved", { exact: true }).waitFor();
+    await expect.poll(async () => (await policyOf()).maxTools, { timeout: 20_000 }).toBe(maxTools);
+  }
+  await api("PATCH", "/v1/tenants/shared", { policy: { ...(await policyOf()), egress: { allow: [] } } });
+  await fillIn(9);
+  await save.click();
+  await page.getByText("The policy has been changed since this page was opened").waitFor();
+  expect(await policyOf()).toMatchObject({ maxTools: 8, egress: { allow: [] } });
+  await page.reload();
+  await fillIn(9);
+  await save.click();
+  await page.getByText("Saved", { exact: true }).waitFor();
+  expect(await policyOf()).toMatchObject({ maxTools: 9, egress: { allow: [] } });
+  expect(problems).toEqual([]);
+});
+
+test("a tab that was signed out goes on when another tab has signed in", async () => {
+  const { page, go, context } = await open();
+  await go("/t/acme/tools");
+  const other = await context.newPage();
+  await other.goto(`${under.server.url}/console`);
+  await other.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("API key").waitFor();
+  await other.getByLabel("API key").fill(under.key);
+  await other.getByRole("button", { name: "Sign in" }).click();
+  await other.locator("main#content").waitFor();
+  // A browser without a screen shows all tabs at once.
+  await page.evaluate('document.dispatchEvent(new Event("visibilitychange"))');
+  await page.getByRole("heading", { name: "Tools" }).waitFor();
+  expect(new URL(page.url()).pathname).toBe("/console/t/acme/tools");
+});

@@ -7,7 +7,7 @@ import { Badge, Button, ErrorBox, Facts, Loading, PageHead, Time } from "../part
 import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { JsonField } from "../parts/input-form/value-fields.tsx";
 import { download } from "../state/download.ts";
-import { formatBytes, formatCount, formatMs } from "../state/format.ts";
+import { formatBytes, formatCount, formatJson, formatMs } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { navigate, urlOf } from "../state/router.ts";
 import { can, client, request } from "../state/session.ts";
@@ -114,8 +114,18 @@ interface PartProps {
 function Policy({ tenant, reload }: PartProps): JSX.Element {
   const [policy, setPolicy] = useState<unknown>(tenant.policy);
   const [isSaved, setSaved] = useState(false);
+  // What the text was made from: it replaces the whole policy, and must not undo what another operator has changed since.
+  const [base, setBase] = useState(() => formatJson(tenant.policy));
   const save = async (): Promise<void> => {
-    await client.tenant(tenant.id).update({ policy: policy as object });
+    setSaved(false);
+    const current = (await client.tenant(tenant.id).get()) as Tenant;
+    if (formatJson(current.policy) !== base) {
+      throw new Error(
+        "The policy has been changed since this page was opened, so yours was not saved. Copy your text, reload the page, and make your change again",
+      );
+    }
+    const saved = await client.tenant(tenant.id).update({ policy: policy as object });
+    setBase(formatJson(saved.policy));
     setSaved(true);
     reload();
   };

@@ -1,11 +1,11 @@
 // The page before all others: sign in with an API key, or read why that is not possible here.
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Button, Copyable } from "../parts/controls.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { useResource } from "../state/resource.ts";
 import { address } from "../state/router.ts";
-import { request, signIn } from "../state/session.ts";
+import { loadMe, request, signIn } from "../state/session.ts";
 import { toTunnel } from "../state/tunnel.ts";
 
 const FAILURES: { readonly [why: string]: string } = {
@@ -17,6 +17,14 @@ export function SignIn(): JSX.Element {
   const methods = useResource("methods", () =>
     request<{ readonly oidc: boolean }>("GET", "/v1/console/sign-in-methods"),
   );
+  // Another tab may have signed in: this one goes on where it was.
+  useEffect(() => {
+    const look = (): void => {
+      if (document.visibilityState === "visible") loadMe().catch(() => {});
+    };
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
+  }, []);
   const failure = FAILURES[address.value.query["sign-in"] ?? ""];
   return (
     <main class="sign-in">
