@@ -11,6 +11,7 @@ import { toFailedResult } from "../../src/server/calls/call-results.ts";
 import { toOutcome } from "../../src/server/calls/outcome.ts";
 import { RetryTimes } from "../../src/server/calls/retries.ts";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
+import { toProblem, toUnavailable } from "../../src/server/http/problem.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { claimCalls, renewLeases } from "../../src/server/records/call-claims.ts";
 import { requestCancel } from "../../src/server/records/call-outcomes.ts";
@@ -278,6 +279,38 @@ test("a server starts although Postgres ends its connections, at any moment of t
     // It is shown once, also if the connection was lost while it was stored.
     expect(adminKeys).toBe(isFirst ? 1 : 0);
   }
+});
+
+test("requests that meet lost connections to Postgres are answered with 503, and say when to repeat what has no effect", async () => {
+  await using store = await stores.create("postgres");
+  const url = new URL(store.options.database ?? "");
+  await using proxy = await openTcpProxy(Number(url.port));
+  url.port = String(proxy.port);
+  await using server = await createServer({ ...store.options, database: url.href, port: 0, logLevel: "silent" });
+  const api = apiOf(server);
+  expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
+  proxy.cut();
+  // The connections of the pool break at the first use, and new ones are refused.
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    for (const [method, path, body] of [
+      ["GET", "/v1/tenants"],
+      ["POST", "/v1/tenants/acme/tools/none/calls", {}],
+    ] as const) {
+      const { status, headers, body: answer } = await api(method, path, body);
+      expect([status, headers.get("retry-after")]).toEqual([503, "5"]);
+      expect(answer).toMatchObject({
+        error: { code: "UNAVAILABLE", message: expect.stringMatching(/^The database cannot be used now/) },
+      });
+    }
+  }
+  proxy.restore();
+  await expect.poll(async () => (await api("GET", "/v1/tenants")).status, patiently).toBe(200);
+});
+
+test("a request that may have had its effect when the database was lost does not say when to repeat it", () => {
+  const { status, headers, body } = toProblem(toUnavailable("request_1", true), "request_1");
+  expect([status, headers, body.error.code]).toEqual([503, {}, "UNAVAILABLE"]);
+  expect(body.error.message).toMatch(/may have had its effect/);
 });
 
 test("calls survive cut connections to Postgres: each succeeds and runs once", async () => {

@@ -5,6 +5,7 @@ import type { Principal } from "../auth/principal.ts";
 import { methodsOf } from "../auth/scopes.ts";
 import type { AllowedHosts } from "../config/server-options.ts";
 import { isOutage } from "../database/constraint-errors.ts";
+import { isLostConnection } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import { addConsolePage } from "./console-page.ts";
@@ -143,7 +144,9 @@ export function createApp(dependencies: ServerDependencies): App {
   app.onError((thrown, c) => {
     const requestId = c.get("requestId") ?? createId("request");
     const isOut = isOutage(thrown);
-    const error = isOut ? toUnavailable(requestId) : toRequestError(thrown);
+    // What a statement did whose answer is lost is not known. Before, the guard has thrown.
+    const mayHaveEffect = isLostConnection(thrown) && c.req.method !== "GET" && c.req.method !== "HEAD";
+    const error = isOut ? toUnavailable(requestId, mayHaveEffect) : toRequestError(thrown);
     const { status, body, headers } = toProblem(error, requestId);
     if (isOut || status === 500) dependencies.onError(thrown, requestId);
     for (const [name, value] of Object.entries({

@@ -5,10 +5,11 @@ import { describeNonJson } from "../../host/util/json-media-type.ts";
 import { CONSOLE_HEADER } from "../auth/console-session.ts";
 import type { Principal } from "../auth/principal.ts";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
+import { isOutage } from "../database/constraint-errors.ts";
 import { RATE_MS, rateStatus, toRateLimitHeaders } from "../quotas/quota-status.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { AppEnv, ServerDependencies } from "./context.ts";
-import { CHALLENGE, RequestError } from "./problem.ts";
+import { CHALLENGE, RequestError, toUnavailable } from "./problem.ts";
 import { keepBody } from "./request-body.ts";
 import { isStream, type RouteOptions } from "./route-options.ts";
 
@@ -75,6 +76,22 @@ const challenge = (fields: { readonly [name: string]: string }): { readonly [nam
   "www-authenticate": [CHALLENGE, ...Object.entries(fields).map(([name, value]) => `${name}="${value}"`)].join(", "),
 });
 
+/** Waits for a check before a request has had an effect, so that a client may repeat it if the database is lost meanwhile. */
+async function beforeEffects(
+  check: Promise<void>,
+  c: Context<AppEnv>,
+  { onError }: Pick<ServerDependencies, "onError">,
+): Promise<void> {
+  try {
+    await check;
+  } catch (thrown) {
+    if (!isOutage(thrown)) throw thrown;
+    const requestId = c.get("requestId");
+    onError(thrown, requestId);
+    throw toUnavailable(requestId);
+  }
+}
+
 /** Checks who sends a request, its rate limit, and its right to the tenant and the scope of the route. A public route admits everyone. */
 async function admitSender(c: Context<AppEnv>, name: RouteName, dependencies: ServerDependencies): Promise<void> {
   const scope = ROUTE_SCOPES[name];
@@ -134,7 +151,7 @@ export function createGuard(
   const hasBody = body !== undefined;
   const scope = ROUTE_SCOPES[name];
   return async (c, next) => {
-    await admitSender(c, name, dependencies);
+    await beforeEffects(admitSender(c, name, dependencies), c, dependencies);
     if (hasBody) checkBodyType(c);
     using kept = new DisposableStack();
     if (hasBody) {
@@ -143,7 +160,8 @@ export function createGuard(
       const bytes = kept.use(dependencies.bodies.keep(owner ?? ANONYMOUS));
       const startedAt = performance.now();
       await keepBody(c, Math.min(maxBodyBytes ?? Number.POSITIVE_INFINITY, dependencies.maxBodyBytes), bytes);
-      if (scope !== "public" && performance.now() - startedAt > SLOW_BODY_MS) await checkAgain(c, name, dependencies);
+      if (scope !== "public" && performance.now() - startedAt > SLOW_BODY_MS)
+        await beforeEffects(checkAgain(c, name, dependencies), c, dependencies);
     }
     if (streams?.(c) !== true) return await next();
     const stream = dependencies.streams.open(c.get("principal"), c.get("tenant").id);

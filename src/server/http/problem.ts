@@ -114,12 +114,15 @@ export function toProblem(thrown: unknown, requestId: string): ErrorResponse {
 /** Time in seconds after which a client tries again while the database cannot be used. */
 const OUTAGE_SECONDS = 5;
 
-/** Returns the error of a request while the database cannot be used. */
-export const toUnavailable = (requestId: string): RequestError =>
+/**
+ * Returns the error of a request while the database cannot be used.
+ * @param mayHaveEffect whether the request may have changed something. It then does not say when to try again: a call that has run must not run twice
+ */
+export const toUnavailable = (requestId: string, mayHaveEffect = false): RequestError =>
   new RequestError(
     "UNAVAILABLE",
-    `The database cannot be used now. The server's operator finds the cause in the log by the request id ${requestId}`,
-    { retryAfterSeconds: OUTAGE_SECONDS },
+    `${mayHaveEffect ? "The database was lost during the request, which may have had its effect" : "The database cannot be used now"}. The server's operator finds the cause in the log by the request id ${requestId}`,
+    mayHaveEffect ? {} : { retryAfterSeconds: OUTAGE_SECONDS },
   );
 
 /** Returns the error of a request for a conflict; anything else as it is. */

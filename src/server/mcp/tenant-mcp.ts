@@ -11,6 +11,7 @@ import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { CallCaller } from "../calls/call-request.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { AllowedHosts } from "../config/server-options.ts";
+import { isOutage } from "../database/constraint-errors.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { RunService } from "../runs/run-service.ts";
@@ -39,13 +40,18 @@ export interface TenantMcpDependencies {
 const tenantOfPath = (url: string): string | undefined =>
   /^\/v1\/tenants\/([^/]+)\/mcp$/.exec(new URL(url).pathname)?.[1];
 
+/** Returns the response for a lost database: a client that got 401 would drop its token. */
+const toLoss = (thrown: unknown): Response | undefined =>
+  isOutage(thrown) ? new Response(null, { status: 503, headers: { "retry-after": "5" } }) : undefined;
+
 /** Authenticates requests to MCP endpoints with the keys of the API. */
 export const toResourceServer = (authenticator: RequestAuthenticator): NonNullable<McpHandlerOptions["auth"]> => ({
   serveMetadata: () => undefined,
   authenticate: async (request) => {
     // The guard of the route has checked the key or token just before.
     const header = request.headers.get("authorization") ?? undefined;
-    const principal = await authenticator.authenticate(header).catch(() => undefined);
+    const principal = await authenticator.authenticate(header).catch((thrown: unknown) => toLoss(thrown));
+    if (principal instanceof Response) return principal;
     if (principal === undefined) return new Response(null, { status: 401 });
     const { keyId, tenantId, scopes } = principal;
     const expiresAt = principal.expiresAt === null ? Number.POSITIVE_INFINITY : principal.expiresAt / 1_000;
