@@ -5,6 +5,7 @@ import type { ToolValue } from "../../../src/host/contract/tool-value.ts";
 import { toCallToolResult } from "../../../src/host/mcp/server/tool-result.ts";
 
 const usage = {} as ToolResult["usage"];
+const { signal } = new AbortController();
 const CHART = { type: "text", text: "The chart:" } as const;
 
 const succeed = (output: ToolValue): ToolResult =>
@@ -16,21 +17,35 @@ test.for([
   ["a boolean", false, "false"],
   ["a list", [1, 2], "[1,2]"],
   ["bytes", new Uint8Array([1, 2, 3]), "AQID"],
-] as const)("keeps an output next to content without an output schema: %s", ([, output, text]) => {
-  const result = toCallToolResult(succeed(output as ToolValue), false);
+] as const)("keeps an output next to content without an output schema: %s", async ([, output, text]) => {
+  const result = await toCallToolResult(succeed(output as ToolValue), false, signal);
   expect(result.content).toEqual([CHART, { type: "text", text }]);
   expect(result).not.toHaveProperty("structuredContent");
 });
 
-test("repeats an object next to content as text", () => {
-  const result = toCallToolResult(succeed({ points: 12 }), false);
+test("repeats an object next to content as text", async () => {
+  const result = await toCallToolResult(succeed({ points: 12 }), false, signal);
   expect(result).toMatchObject({
     content: [CHART, { type: "text", text: '{"points":12}' }],
     structuredContent: { points: 12 },
   });
 });
 
-test("adds no text to content without an output", () => {
-  expect(toCallToolResult(succeed(null), false)).toEqual({ content: [CHART] });
-  expect(toCallToolResult(succeed(null), true)).toEqual({ content: [CHART], structuredContent: null });
+test("adds no text to content without an output", async () => {
+  expect(await toCallToolResult(succeed(null), false, signal)).toEqual({ content: [CHART] });
+  expect(await toCallToolResult(succeed(null), true, signal)).toEqual({ content: [CHART], structuredContent: null });
+});
+
+test("serializes a large output in several turns of the event loop", async () => {
+  const output = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`key${index}`, index]));
+  const text = JSON.stringify(output);
+  let turns = 0;
+  const count = setInterval(() => {
+    turns += 1;
+  });
+  const large = { ...succeed(output), usage: { ...usage, outputBytes: text.length } };
+  const { content } = await toCallToolResult(large, false, signal);
+  clearInterval(count);
+  expect(content[1]).toEqual({ type: "text", text });
+  expect(turns).toBeGreaterThan(1);
 });

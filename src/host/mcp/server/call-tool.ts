@@ -237,5 +237,6 @@ export async function callServerTool(
   throwIfProtocolError(result, toolName, call, ctx);
   // The definition of an upstream server's tool may become known only during its first call.
   const { outputSchema } = definition ?? find() ?? {};
-  return server.projectCallToolResult(toCallToolResult(result, outputSchema !== undefined), outputSchema);
+  const shown = await toCallToolResult(result, outputSchema !== undefined, ctx.mcpReq.signal);
+  return server.projectCallToolResult(shown, outputSchema);
 }

@@ -60,7 +60,7 @@ export function addTaskMethods(
       }),
     );
 
-  add("tasks/get", async (run) => {
+  add("tasks/get", async (run, { mcpReq }) => {
     const task = toTask(run);
     const { result } = run;
     if (task.status === "input_required") return { ...task, inputRequests: inputRequestsOf(run) };
@@ -72,7 +72,7 @@ export function addTaskMethods(
       };
     await host.prepareTool?.(run.toolName, host.router.tenancy.optionOf(caller.tenantId));
     const outputSchema = host.router.registry.get(run.toolName, caller.tenantId)?.definition.outputSchema;
-    const shown = toCallToolResult(storedResult(result), outputSchema !== undefined);
+    const shown = await toCallToolResult(storedResult(result), outputSchema !== undefined, mcpReq.signal);
     return { ...task, result: server.projectCallToolResult(shown, outputSchema) };
   });
   add("tasks/update", async (run, { mcpReq }) => {
