@@ -1,6 +1,5 @@
 // What the form for the input of a tool reads from its schema: the value that it begins with, and the branches of a union.
 import { expect, test } from "vitest";
-import { numberIssueOf, readNumber } from "../../src/console/parts/input-form/exact-numbers.ts";
 import {
   choicesOf,
   type FormSchema,
@@ -10,6 +9,7 @@ import {
   resolve,
   switchedValue,
 } from "../../src/console/parts/input-form/form-schema.ts";
+import { numberIssueOf, readNumber } from "../../src/host/json/exact-numbers.ts";
 
 const countParts = (value: unknown): number =>
   typeof value === "object" && value !== null

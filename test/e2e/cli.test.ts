@@ -214,6 +214,12 @@ describe("a mistake gets its exit code and a message that helps", () => {
     ["two paths", ["run", "add.ts", "boom.ts"], 2, /also got "boom.ts"/],
     ["two inputs", ["run", "add.ts", "--input", "{}", "-"], 2, /Expected one of --input, --input-file and -/],
     ["input that is not JSON", ["run", "add.ts", "--input", "{a:1}"], 2, /--input is not JSON/],
+    [
+      "an integer that would be sent as another one",
+      ["run", "add.ts", "--input", '{"a":9007199254740993}'],
+      2,
+      /--input: 9007199254740993 would be sent as 9007199254740992/,
+    ],
     ["a file that is not JSON", ["run", "add.ts", "--input-file", "broken.json"], 2, /broken\.json is not JSON/],
     ["a text for a tool that takes none", ["run", "add.ts", "--input-file", "text.txt"], 2, /text\.txt is not JSON/],
     ["a missing file", ["run", "add.ts", "--input-file", "gone.json"], 2, /there is no such file/],

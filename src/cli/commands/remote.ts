@@ -5,7 +5,7 @@ import { createClient } from "../../client/index.ts";
 import { checkKey, connectTenant, DEFAULT_URL, storeCredentials, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted, printItems, take, timeOf } from "../remote/table.ts";
 import { prepareUpload, type ToolUpload } from "../remote/upload.ts";
-import { readFirstLine } from "../shared/input.ts";
+import { parseJson, readFirstLine } from "../shared/input.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { type Arguments, UsageError } from "../usage.ts";
@@ -136,12 +136,7 @@ export async function callsCommand(given: Arguments, io: Io): Promise<number> {
 }
 
 function parseInput(text: string | undefined): unknown {
-  if (text === undefined) return {};
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new UsageError("--input: expected JSON");
-  }
+  return text === undefined ? {} : parseJson(text, "--input");
 }
 
 /** Exits with 0 if the call succeeded or was accepted, and with 1 if it failed. */

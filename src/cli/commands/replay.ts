@@ -12,6 +12,7 @@ import { toVisibleLine } from "../../host/util/visible-text.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { connectTenant, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted } from "../remote/table.ts";
+import { parseJson } from "../shared/input.ts";
 import { openGlovebox } from "../shared/open-glovebox.ts";
 import { openInspection } from "../shared/open-inspection.ts";
 import { printLog } from "../shared/print.ts";
@@ -108,7 +109,7 @@ export async function replayCommand(given: Arguments, io: Io): Promise<number> {
   const { values, positionals } = given;
   const [id = ""] = positionals;
   const input = values.input as string | undefined;
-  const edited = input === undefined ? {} : { arguments: parseJson(input) };
+  const edited = input === undefined ? {} : { arguments: parseJson(input, "--input") };
   const version = values.version === undefined ? undefined : Number(values.version);
   return await withServerErrors(async () => {
     const fetched = await download(await connectTenant(given, io), id, version);
@@ -148,14 +149,6 @@ export async function replayCommand(given: Arguments, io: Io): Promise<number> {
     else printReplayed(replayed, io);
     return replayed.verdict === "identical" ? 0 : 1;
   });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new UsageError("--input: expected JSON");
-  }
 }
 
 const percent = (before: number, after: number): string =>

@@ -3,6 +3,7 @@ import type { Run, RunEntry, TenantClient } from "../../client/index.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
 import { connectTenant, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted, printItems, take, timeOf } from "../remote/table.ts";
+import { parseJson } from "../shared/input.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 
@@ -66,12 +67,7 @@ async function show(given: Arguments, io: Io, tenant: TenantClient, id: string):
 
 function readInput(given: Arguments): unknown {
   const { input } = given.values as { readonly input?: string };
-  if (input === undefined) return undefined;
-  try {
-    return JSON.parse(input);
-  } catch {
-    throw new UsageError("--input: expected JSON");
-  }
+  return input === undefined ? undefined : parseJson(input, "--input");
 }
 
 /** @throws {UsageError} */

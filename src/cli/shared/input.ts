@@ -5,6 +5,7 @@ import { createReadStream } from "node:fs";
 import { basename } from "node:path";
 import { createInterface } from "node:readline/promises";
 import { addAbortSignal, type Readable } from "node:stream";
+import { numberIssueOf } from "../../host/json/exact-numbers.ts";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import type { Io } from "../terminal/process-io.ts";
@@ -25,12 +26,19 @@ const REASONS: { readonly [code: string]: string } = {
   EACCES: "permission denied",
 };
 
-function parseJson(text: string, where: string): unknown {
+/**
+ * Parses JSON that a person has written.
+ * @throws {UsageError} for invalid JSON, and for an integer that would become another one: often it names something
+ */
+export function parseJson(text: string, where: string): unknown {
+  let issue: string | undefined;
   try {
-    return JSON.parse(text);
+    issue = numberIssueOf(text);
   } catch (thrown) {
     throw new UsageError(`${where} is not JSON: ${(thrown as Error).message}`);
   }
+  if (issue !== undefined) throw new UsageError(`${where}: ${issue}`);
+  return JSON.parse(text);
 }
 
 async function readBytes(stream: Readable, where: string, signal: AbortSignal): Promise<Buffer> {

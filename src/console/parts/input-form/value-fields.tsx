@@ -1,9 +1,9 @@
 // Fields of the form for single values: text, numbers, choices of an enum, files as bytes in base64, and JSON.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { digitsIssueOf, numberIssueOf, readNumber } from "../../../host/json/exact-numbers.ts";
 import { formatBytes, formatJson } from "../../state/format.ts";
 import { Field, SelectField, TextField } from "../fields.tsx";
-import { digitsIssueOf, numberIssueOf, readNumber } from "./exact-numbers.ts";
 import { byteLengthOf, type FormSchema, type Json } from "./form-schema.ts";
 
 export type Change = (value: Json) => void;
