@@ -155,6 +155,26 @@ describe("errors of the host", () => {
   });
 });
 
+test("onError receives no mistake of a client", async () => {
+  const errors: unknown[] = [];
+  const handler = handlerOf({ onError: (error) => errors.push(error) });
+  const { headers } = modernCall("add");
+  const { headers: ofSession } = legacyRequest("tools/list", {}, { "mcp-session-id": "none" });
+  for (const [body, sent] of [
+    ["{}", headers],
+    ['{"jsonrpc":"2.0"}', headers],
+    [modernCall("add").body, { ...headers, "mcp-method": "tools/list" }],
+    [modernCall("add").body, { ...headers, "mcp-protocol-version": "1999-01-01" }],
+    ["{}", ofSession],
+    [legacyRequest("nothing", {}, {}).body, headers],
+  ] as const) {
+    const response = await post(URL_HERE, { body, headers: sent }, sendTo(handler));
+    await response.text();
+    expect([body, response.status]).toEqual([body, expect.toSatisfy((status) => status >= 400 && status < 500)]);
+  }
+  expect(errors).toEqual([]);
+});
+
 describe("batches", () => {
   test.for(["2025-03-26", "2025-06-18", "2025-11-25"])("are rejected with 400 in a session of %s", async (version) => {
     let ran = 0;

@@ -39,6 +39,8 @@ export interface McpHandler extends AsyncDisposable {
 }
 
 const LISTEN = "subscriptions/listen";
+/** How the SDK's reports of messages begin that it has rejected because of their client. */
+const REJECTION = /^(?:Rejected (?:inbound|2025-era) request|Unsupported Media Type)/;
 
 function kindOf({ method }: Request, body: unknown): RequestKind {
   if (method === "GET") return "listen";
@@ -111,7 +113,10 @@ export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {})
     legacy: "reject",
     bus: events.bus,
     maxSubscriptions: limits.listenStreams.total,
-    onerror: onError,
+    // Its client reads what is wrong with a message in the response. Errors are for the operator, whom a client could flood with them.
+    onerror: (error) => {
+      if (!REJECTION.test(error.message)) onError(error);
+    },
   });
   let isClosed = false;
 
