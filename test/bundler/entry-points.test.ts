@@ -38,6 +38,9 @@ const STORE = {
     'import http from "http"; export default [http.get]',
     'import small from "fetching"; export default ["delegating for browsers", small]',
   ),
+  ...packageFiles("node-gyp-build", { "index.js": "module.exports = () => { throw new Error('no native code') }" }),
+  ...packageFiles("native-database", { "index.js": "module.exports = require('node-gyp-build')(__dirname)" }),
+  ...withBoth("on-native", 'import database from "native-database"; export default typeof database'),
   ...packageFiles("fetching", { "index.js": "module.exports = () => fetch('/')" }),
   ...withBoth("cross-fetch", 'import http from "http"; export default [typeof http, "cross-fetch for Node"][1]'),
   ...withBoth("@azure/data-tables", 'import "sockets"; export default "@azure/data-tables for Node"'),
@@ -138,6 +141,11 @@ describe.concurrent("the build of a package that goes into a bundle", () => {
       "is the one for Node if the other only loads http, and that for browsers does not connect",
       'export { default } from "agent"',
       "agent for Node",
+    ],
+    [
+      "is the one for browsers if the other loads native code",
+      'export { default } from "on-native"',
+      "on-native for browsers",
     ],
     ["is the one for Node if that for browsers needs a page", 'export { default } from "xhr"', "xhr for Node"],
     [

@@ -180,10 +180,11 @@ async function linkWithOtherBuilds(
   let link = first;
   let builds = chosen;
   let lacking: ReadonlySet<string> = new Set();
+  let worse: ReadonlySet<string> = new Set();
   await using resolvers = new AsyncDisposableStack();
   for (let round = 0; round < MAX_LINKS && link.metafile !== undefined; round += 1) {
     const { browserFolders, commonJsFolders } = builds;
-    const browser = findBrowserPackages(link.metafile, packageOf).union(browserFolders).difference(lacking);
+    const browser = findBrowserPackages(link.metafile, packageOf, worse).union(browserFolders).difference(lacking);
     // Builds for browsers require other packages than builds for Node, so the former are chosen first.
     const required =
       browser.size > browserFolders.size ? new Set<string>() : findRequiredPackages(link.metafile, packageOf);
@@ -199,12 +200,13 @@ async function linkWithOtherBuilds(
       lacking = lacking.union(new Set(more.map(({ folder }) => folder)));
       continue;
     }
-    const worse =
+    const found =
       next.metafile === undefined
         ? new Set<string>()
         : findWorseBuilds(browser.difference(browserFolders), [link.metafile, next.metafile], packageOf, readText);
-    if (worse.size > 0) {
-      lacking = lacking.union(worse);
+    if (found.size > 0) {
+      worse = worse.union(found);
+      lacking = lacking.union(found);
       continue;
     }
     builds = wanted;

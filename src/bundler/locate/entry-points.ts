@@ -79,6 +79,9 @@ interface PackageNeeds {
   isFailing: boolean;
 }
 
+/** Packages that load native code. What needs it fails in every tool, as with a failing built-in. */
+const NATIVE_LOADERS: ReadonlySet<string> = new Set(["bindings", "node-gyp-build", "node-gyp-build-optional-packages"]);
+
 /** What a build for browsers connects with instead of node:http. */
 const CONNECTS =
   /\bfetch\s*\(|\b(?:globalThis|window|self|global)\.fetch\b|\btypeof fetch\b|\b(?:WebSocket|EventSource)\b/;
@@ -98,8 +101,9 @@ function collectNeeds(metafile: Metafile, packageOf: (input: string) => PackageM
   for (const input of inOutput) {
     const metadata = packageOf(input);
     if (metadata === undefined) continue;
-    const isBlocked = BROWSER_ONLY.has(metadata.name ?? "");
-    const needs = packages.get(metadata.folder) ?? { metadata, dependencies: new Set(), isBlocked, isFailing: false };
+    const isBlocked = BROWSER_ONLY.has(metadata.name ?? "") || NATIVE_LOADERS.has(metadata.name ?? "");
+    const isFailing = NATIVE_LOADERS.has(metadata.name ?? "");
+    const needs = packages.get(metadata.folder) ?? { metadata, dependencies: new Set(), isBlocked, isFailing };
     packages.set(metadata.folder, needs);
     for (const { path } of metafile.inputs[input]?.imports ?? []) {
       const dependency = packageOf(path);
@@ -123,17 +127,21 @@ function concernsImporters(needs: PackageNeeds | undefined): boolean {
 /**
  * Returns the folders of the packages in a finished link that use their browser build: they need one of these built-ins, or import a
  * package that has the same reason.
+ * @param worse folders of packages whose build for browsers turned out to be worse, so that their importers need no other one either
  */
 export function findBrowserPackages(
   metafile: Metafile,
   packageOf: (input: string) => PackageMetadata | undefined,
+  worse: ReadonlySet<string> = new Set(),
 ): ReadonlySet<string> {
   const packages = collectNeeds(metafile, packageOf);
   for (let hasChanged = true; hasChanged; ) {
     hasChanged = false;
     for (const needs of packages.values()) {
       const before = [needs.isBlocked, needs.isFailing];
-      const reasons = [...needs.dependencies].map((folder) => packages.get(folder)).filter(concernsImporters);
+      const reasons = [...needs.dependencies.difference(worse)]
+        .map((folder) => packages.get(folder))
+        .filter(concernsImporters);
       needs.isBlocked ||= reasons.length > 0;
       needs.isFailing ||= reasons.some((reason) => reason?.isFailing === true && !reason.metadata.hasBrowserBuild);
       hasChanged ||= before[0] !== needs.isBlocked || before[1] !== needs.isFailing;
@@ -165,12 +173,12 @@ export function findWorseBuilds(
   const needsAfter = collectNeeds(after, packageOf);
   const inputs = inputsByPackage(after, packageOf);
   const isWorse = (folder: string): boolean => {
-    const texts = (inputs.get(folder) ?? []).map(readText);
+    const { isBlocked = false, isFailing = true, dependencies = new Set<string>() } = needs.get(folder) ?? {};
+    const added = [...(needsAfter.get(folder)?.dependencies.difference(dependencies) ?? [])];
+    const texts = [folder, ...added].flatMap((each) => inputs.get(each) ?? []).map(readText);
     if (texts.some((text) => CONNECTS.test(text))) return false;
     if (texts.some((text) => NEEDS_PAGE.test(text))) return true;
-    const { isBlocked = false, isFailing = true, dependencies = new Set() } = needs.get(folder) ?? {};
-    const added = needsAfter.get(folder)?.dependencies.difference(dependencies);
-    return isBlocked && !isFailing && added?.size === 0;
+    return isBlocked && !isFailing && added.length === 0;
   };
   return new Set([...folders].filter(isWorse));
 }

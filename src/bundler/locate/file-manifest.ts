@@ -60,7 +60,7 @@ export class FileManifest {
     if (this.#files > this.#limits.files) {
       throw new BuildIssueError({
         message: `The tool loads more than ${this.#limits.files} files, the limit files`,
-        hint: "a package's smaller entry, such as lodash-es/pick instead of lodash-es, loads fewer",
+        hint: "a package's smaller entry, such as lodash-es/pick instead of lodash-es, loads fewer; a host sets the limit in bundler.limits.files",
       });
     }
   }

@@ -1,4 +1,5 @@
 // Resolves each import of a tool: to its own files, npm packages and built-ins. Denies by default; the rules are in import-rules.ts.
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { OnResolveArgs, OnResolveResult, PluginBuild } from "esbuild";
 import { findBuiltin } from "../../sandbox/contract/node-builtins.ts";
@@ -221,26 +222,26 @@ export class ImportResolver {
   #resolveOther(request: ResolveRequest): Resolution {
     const { builds, store } = this.#options;
     if (builds === "browser" || builds.browserFolders.size + builds.commonJsFolders.size === 0) return undefined;
-    if (this.#staysInDefaultBuilds(request, builds)) return undefined;
+    if (this.#isSameInAllBuilds(request)) return undefined;
     return this.#resolveChosen(request, [
       [builds.browser, (path) => this.#isForBrowsers(path)],
       [builds.commonJs, (path) => builds.commonJsFolders.has(store.packageOf(path)?.folder ?? "")],
     ]);
   }
 
-  /** Tells whether an import by a relative path leads from and to packages that use their default build. A subfolder may be a package. */
-  #staysInDefaultBuilds(
-    { path, importer }: ResolveRequest,
-    { browserFolders, commonJsFolders }: ChosenBuilds,
-  ): boolean {
+  /**
+   * Tells whether all builds resolve a relative import to the same file: one of the importer's own package that its field `browser` does not
+   * replace. Resolving it with esbuild takes milliseconds, and some packages have thousands of such imports.
+   */
+  #isSameInAllBuilds({ path, importer }: ResolveRequest): boolean {
     if (importer === "" || !isRelative(path)) return false;
     const { store } = this.#options;
     const target = join(dirname(importer), path);
-    const files = [importer, target, ...(isDirectory(target) ? [join(target, "package.json")] : [])];
-    return files.every((file) => {
-      const folder = store.packageOf(file)?.folder;
-      return folder !== undefined && !browserFolders.has(folder) && !commonJsFolders.has(folder);
-    });
+    // `main` of a folder may depend on the build, and the folder may be a package.
+    if (isDirectory(target) && existsSync(join(target, "package.json"))) return false;
+    const folder = store.packageOf(importer)?.folder;
+    const isOwn = folder !== undefined && store.packageOf(target)?.folder === folder;
+    return isOwn && store.browserMapping(importer, path) === undefined;
   }
 
   /** @param choices resolvers, each with the paths that it decides about */

@@ -9,6 +9,7 @@ import { bundleOwnRequire } from "../compile/data-files.ts";
 import { requireLocatedFiles } from "../compile/located-requires.ts";
 import { declareLocations, locationsText, mentionsLocation, TOOL_FOLDER } from "../compile/module-location.ts";
 import { rewriteNamespaceImports } from "../compile/namespace-imports.ts";
+import { spellOutRequires } from "../compile/spelled-requires.ts";
 import { isInside } from "../locate/contained-file.ts";
 import { resolveWith } from "../locate/entry-points.ts";
 import type { PackageStore } from "../locate/package-store.ts";
@@ -160,7 +161,8 @@ export class ModuleLoader {
       () => stored.toString("utf8"),
       (chunk, name) => this.#useBuiltinText(chunk, name),
     );
-    const text = this.#options.unresolved.keepComputed(path, adapted ?? stored);
+    const spelled = loader === "js" ? spellOutRequires(stored) : stored;
+    const text = this.#options.unresolved.keepComputed(path, adapted ?? spelled);
     const contents = typeof text === "string" ? Buffer.from(text) : text;
     // esbuild demands the loader for JSON if the import has the attribute.
     if (loader === "json") return (attributes.type !== "json" && parseWhenRun(contents)) || { contents, loader };

@@ -103,7 +103,8 @@ const isArrayBuffer = (value: unknown): boolean =>
   value instanceof ArrayBuffer || Object.prototype.toString.call(value) === "[object SharedArrayBuffer]";
 
 const replacements = {
-  from(value: unknown, encoding?: unknown, length?: unknown): Buffer {
+  // These are functions, not methods: packages such as form-data and wpapi call them with `new`.
+  from: function from(value: unknown, encoding?: unknown, length?: unknown): Buffer {
     if (typeof value === "string") {
       const name = typeof encoding === "string" ? encodingName(encoding) : "utf8";
       if (name === undefined) throw unknownEncoding(encoding);
@@ -127,13 +128,16 @@ const replacements = {
       throw invalidArgument("string", "of type string or an instance of Buffer or ArrayBuffer", value);
     return packageByteLength(value, encoding);
   },
-  // A regular function, because form-data calls it with `new`.
   alloc: function alloc(size: number, fill?: unknown, encoding?: unknown): Buffer {
     const made = allocate(size);
     return fill === undefined || size === 0 ? made : made.fill(fill as string, encoding as never);
   },
-  allocUnsafe: (size: number): Buffer => allocate(size),
-  allocUnsafeSlow: (size: number): Buffer => allocate(size),
+  allocUnsafe: function allocUnsafe(size: number): Buffer {
+    return allocate(size);
+  },
+  allocUnsafeSlow: function allocUnsafeSlow(size: number): Buffer {
+    return allocate(size);
+  },
   compare: (left: unknown, right: unknown): number => compareTwo(left, right),
   concat: (list: unknown, length?: unknown): Buffer => concatBytes(list, length, allocate),
   isEncoding: (encoding: unknown): boolean =>

@@ -2,6 +2,7 @@
 import { findBuiltin, NODE_BUILTINS } from "../../../contract/node-builtins.ts";
 import { useBuiltin } from "../../module-loader.ts";
 import { Console } from "../console/console-class.ts";
+import { cryptoConstants } from "../crypto/node-crypto-constants.ts";
 import { checkString, nodeError, unsupported } from "../shared/node-error.ts";
 import { addUnsupported } from "../shared/unsupported-members.ts";
 import { dlopen, errno, fsConstants, priority, signals } from "./os-constants.ts";
@@ -184,7 +185,7 @@ addUnsupported(
 export const builtins = {
   os,
   tty,
-  constants: { ...dlopen, ...errno, ...priority, ...signals, ...fsConstants },
+  constants: { ...dlopen, ...errno, ...priority, ...signals, ...fsConstants, ...cryptoConstants },
   perf_hooks: perfHooks,
   module: Module,
   console: consoleModule,

@@ -63,6 +63,13 @@ function getBuiltinModule(id: string): unknown {
   return name === undefined || chunk === undefined ? undefined : useBuiltin(chunk, name);
 }
 
+/** Has the constants only. WebAssembly packages that Emscripten has built read them from here. */
+function binding(name: unknown): unknown {
+  if (name !== "constants") throw unsupported(`process.binding(${String(name)})`, "Node's internals are not there");
+  const constantsOf = (module: string) => (getBuiltinModule(module) as { readonly constants: object }).constants;
+  return { os: constantsOf("os"), fs: constantsOf("fs"), crypto: constantsOf("crypto"), zlib: constantsOf("zlib") };
+}
+
 const process: { [name: string]: unknown } = {
   title: "glovebox",
   version: "v24.0.0",
@@ -105,7 +112,7 @@ const process: { [name: string]: unknown } = {
   kill: unsupportedFunction("kill", NO_PROCESS),
   chdir: unsupportedFunction("chdir", 'the working directory is always "/"'),
   dlopen: unsupportedFunction("dlopen", "native add-ons cannot be loaded"),
-  binding: unsupportedFunction("binding", "Node's internals are not there"),
+  binding,
   loadEnvFile: unsupportedFunction("loadEnvFile", "a tool has no environment; request secrets"),
 };
 
