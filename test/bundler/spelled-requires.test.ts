@@ -1,6 +1,7 @@
 // Tests calls of require that packages hide from bundlers or write with a template: they are bundled like any other.
 import { expect, test } from "vitest";
-import { buildHere, evaluate, makeFolder, packageFiles } from "./workbench.ts";
+import { openCode } from "../support/guest.ts";
+import { buildHere, makeFolder, packageFiles } from "./workbench.ts";
 
 const FILES = packageFiles("hiding", {
   "index.js": `
@@ -9,8 +10,9 @@ const FILES = packageFiles("hiding", {
     const own = eval('require("./own.js")');
     const raw = require(String.raw\`./raw.js\`);
     const load = eval("require");
+    const called = eval("require")("./own.js");
     const missing = () => { try { return load("not-" + "installed"); } catch (error) { return error.code; } };
-    module.exports = [member, typeof builtin, own, raw, missing(), eval("1 + 1")];
+    module.exports = [member, typeof builtin, own, raw, missing(), called, typeof load('path').join, eval("1 + 1")];
   `,
   "own.js": 'module.exports = "own"',
   "raw.js": 'module.exports = "raw"',
@@ -18,6 +20,10 @@ const FILES = packageFiles("hiding", {
 
 test("require in eval, and with a raw template, is bundled", async () => {
   const root = makeFolder(FILES);
-  const bundle = await buildHere({ source: 'import hidden from "hiding"; export default hidden' }, { root });
-  expect((await evaluate(bundle)).value).toEqual([3, "object", "own", "raw", "MODULE_NOT_FOUND", 2]);
+  const source = 'import hidden from "hiding"; export default () => hidden';
+  const { code } = await buildHere({ source }, { root });
+  await using tool = await openCode(code);
+  await tool.load();
+  const { value } = await tool.call();
+  expect(value).toEqual([3, "object", "own", "raw", "MODULE_NOT_FOUND", "own", "function", 2]);
 });

@@ -3,7 +3,9 @@
 
 const RAW = /\brequire\(\s*String\.raw\s*`([^`$\\]+)`\s*\)/g;
 const EVALUATED = /\beval\(\s*(["'])require\(\s*(\\?["'])([^"'\\]+)\2\s*\)((?:\.[\w$]+)*)\s*;?\s*\1\s*\)/g;
-const EVALUATED_NAME = /\beval\(\s*(["'`])require\1\s*\)/g;
+const EVALUATED_NAME = /\beval\(\s*(["'`])require\1\s*\)(\s*\(\s*["'])?/g;
+/** A `require` for names that are known at run time only. It has the built-ins, and fails as in Node for all else. */
+const RUN_TIME_REQUIRE = 'require("node:module").createRequire("/")';
 
 /** Returns the text of a package's module with constant `require` calls in place of these. */
 export function spellOutRequires(contents: Buffer): Buffer {
@@ -15,6 +17,6 @@ export function spellOutRequires(contents: Buffer): Buffer {
       EVALUATED,
       (_, _quote, _inner, name: string, members: string) => `require(${JSON.stringify(name)})${members}`,
     )
-    .replace(EVALUATED_NAME, "require");
+    .replace(EVALUATED_NAME, (_, _quote, call?: string) => (call === undefined ? RUN_TIME_REQUIRE : `require${call}`));
   return spelled === text ? contents : Buffer.from(spelled);
 }
