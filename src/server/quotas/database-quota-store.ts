@@ -5,7 +5,7 @@ import type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } 
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import type { QuotaCountersTable } from "../database/tables/tenant-tables.ts";
-import { toQuotaName, WARN_AT } from "./quota-status.ts";
+import { fullAtOf, toQuotaName, WARN_AT } from "./quota-status.ts";
 
 export interface QuotaWarning {
   readonly tenantId: string;
@@ -29,7 +29,7 @@ type Step = Counter | { readonly retryAfterMs: number };
 
 function stepOfRate({ capacity, refillMs }: RateCharge, known: Counter | undefined, now: number): Step {
   // The generic cell rate algorithm: one number, the time at which the bucket is full.
-  const fullAt = Math.max(now, known?.value ?? now) + refillMs;
+  const fullAt = Math.max(now, fullAtOf(known?.value, capacity * refillMs, now)) + refillMs;
   const earliest = fullAt - capacity * refillMs;
   if (earliest > now) return { retryAfterMs: earliest - now };
   return { value: fullAt, ends_at: Math.ceil(fullAt), is_warned: 0 };

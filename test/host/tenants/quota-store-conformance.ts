@@ -121,6 +121,19 @@ export function testQuotaStore(name: string, make: () => Promise<StoreUnderTest>
       expect(outcomes.map(({ allowed }) => allowed)).toEqual([true, true, false]);
     });
 
+    test("denies no calls until a time that was stored before the clock was set back", async () => {
+      const made = await make();
+      const charge = rateOf(newTenant());
+      await made.advance(3_600_000);
+      for (let count = 0; count < 2; count += 1) expect(await consume(made, charge)).toEqual(ALLOWED);
+      // The clocks of two hosts differ by less.
+      await made.advance(-30_000);
+      expect(await consume(made, charge)).toMatchObject({ allowed: false });
+      await made.advance(-3_570_000);
+      for (let count = 0; count < 2; count += 1) expect(await consume(made, charge)).toEqual(ALLOWED);
+      expect(await consume(made, charge)).toMatchObject({ allowed: false });
+    });
+
     test("makes all charges or none, and names the one that was denied", async () => {
       const made = await make();
       const tenantId = newTenant();

@@ -9,6 +9,9 @@ const SWEEP_STEP = 32;
 /** Shortest time in ms between two sweeps of a full store. */
 const FULL_SWEEP_MS = 1_000;
 
+/** Largest difference in ms between clocks, such as those of two hosts. */
+const MAX_SKEW_MS = 60_000;
+
 interface Counter {
   /** For a window: the amount charged. For a bucket: the time when it is full again, in ms since 1970. */
   value: number;
@@ -28,7 +31,10 @@ type Step = { readonly value: number; readonly endsAt: number } | { readonly ret
 
 function stepOfRate({ capacity, refillMs }: RateCharge, known: Counter | undefined, now: number): Step {
   // The generic cell rate algorithm: one number, the time at which the bucket is full.
-  const fullAt = Math.max(now, known?.value ?? now) + refillMs;
+  const emptied = now + capacity * refillMs;
+  // A time that even an empty bucket does not need was stored before the clock was set back. It would deny calls until then.
+  const stored = known !== undefined && known.value <= emptied + MAX_SKEW_MS ? known.value : now;
+  const fullAt = Math.max(now, stored) + refillMs;
   const earliest = fullAt - capacity * refillMs;
   return earliest > now ? { retryAfterMs: earliest - now } : { value: fullAt, endsAt: fullAt };
 }
