@@ -179,6 +179,18 @@ describe.skipIf(!hasNatsServer)("an outage of NATS", () => {
     expect(await readiness()).toEqual([200, undefined]);
   });
 
+  test("a server that started without NATS reports that it has no JetStream", async () => {
+    const port = await freePort();
+    const folder = openFolder();
+    const args = ["serve", "--nats", `nats://127.0.0.1:${port}`, "--port", "0", "--data-dir", folder];
+    await using server = new CliProcess(args, folder);
+    await server.says("stdout", /Listening at/);
+    await using _nats = await startNatsServer({ port, jetStream: false });
+    await server.says("stderr", /"event":"nats-connected"/);
+    await server.says("stderr", /The work queue cannot be used\. Queued calls come from the database/);
+    server.signal("SIGKILL");
+  });
+
   test("a server goes on trying while NATS denies its credentials, and says so", async () => {
     const events: FleetEvent[] = [];
     const has = (type: FleetEvent["type"]): boolean => events.some((event) => event.type === type);

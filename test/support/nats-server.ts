@@ -44,6 +44,8 @@ export interface NatsServerOptions {
   readonly monitors?: boolean;
   /** Default: a free one. */
   readonly port?: number;
+  /** Default: true. */
+  readonly jetStream?: boolean;
 }
 
 const MONITORS = /Starting http monitor on 127\.0\.0\.1:(\d+)/;
@@ -54,12 +56,17 @@ export async function startNatsServer({
   maxPayload,
   monitors = false,
   port: wanted,
+  jetStream = true,
 }: NatsServerOptions = {}): Promise<NatsServer> {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-nats-"));
   const config = join(folder, "nats.conf");
   const lines = [
     'host: "127.0.0.1"',
-    `jetstream { store_dir: ${JSON.stringify(join(folder, "store"))}, max_file_store: 2GB, max_memory_store: 64MB }`,
+    ...(jetStream
+      ? [
+          `jetstream { store_dir: ${JSON.stringify(join(folder, "store"))}, max_file_store: 2GB, max_memory_store: 64MB }`,
+        ]
+      : []),
     ...(maxPayload === undefined ? [] : [`max_payload: ${maxPayload}`]),
     ...(monitors ? ['http: "127.0.0.1:-1"'] : []),
     ...(users === undefined ? [] : ["include users.conf"]),

@@ -140,6 +140,11 @@ export class WorkStream implements AsyncDisposable {
     return stream;
   }
 
+  /** Whether there is a connection to NATS. */
+  get isReached(): boolean {
+    return this.#connection.outageMs === 0;
+  }
+
   /** Whether the stream was opened. Otherwise NATS has not been reached yet. */
   get isOpen(): boolean {
     return this.#isOpen;

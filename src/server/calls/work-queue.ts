@@ -220,10 +220,14 @@ export class WorkQueue implements AsyncDisposable {
   /** Leaves the calls to the database until NATS has the queue again. */
   #fail(cause: unknown): void {
     if (!this.#isHealthy || this.#stopping.signal.aborted) return;
+    this.#report(cause);
+    this.#leaveToDatabase();
+  }
+
+  #report(cause: unknown): void {
     this.#dependencies.onError(
       new Error("The work queue cannot be used. Queued calls come from the database", { cause }),
     );
-    this.#leaveToDatabase();
   }
 
   #leaveToDatabase(): void {
@@ -234,14 +238,18 @@ export class WorkQueue implements AsyncDisposable {
 
   async #reopen(): Promise<void> {
     const { signal } = this.#stopping;
+    let isReported = false;
     while (!signal.aborted) {
       await sleep(REOPEN_MS, undefined, { signal }).catch(() => {});
       try {
         if (signal.aborted) return;
         await this.#dependencies.stream.open();
         break;
-      } catch {
-        // It was reported when it failed first.
+      } catch (thrown) {
+        // Other failures were reported when the queue failed first.
+        if (this.#dependencies.stream.isOpen || !this.#dependencies.stream.isReached || isReported) continue;
+        isReported = true;
+        this.#report(thrown);
       }
     }
     this.#isHealthy = true;
