@@ -163,8 +163,10 @@ test("ends when it is stopped while it waits for Postgres or NATS", { timeout: 6
     await using waiting = start(args);
     await vi.waitFor(() => expect(waiting.stderr).toContain("trying again"), { timeout: 20_000 });
     waiting.signal("SIGTERM");
-    // The retries go on for 30 s and longer.
-    expect(await Promise.race([waiting.exit, sleep(20_000, "still waiting", { ref: false })])).toBe(143);
+    // The retries go on for 30 s and longer. A server that waits for NATS only may have started meanwhile, and stops in order.
+    const codes = args.includes("--database") ? [143] : [143, 0];
+    const code = await Promise.race([waiting.exit, sleep(20_000, "still waiting", { ref: false })]);
+    expect(codes).toContain(code);
   }
 });
 
