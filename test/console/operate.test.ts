@@ -281,3 +281,29 @@ test("a failed call that runs again shows the error before, next to the new resu
   expect(await panel.getByRole("region", { name: "New output" }).textContent()).toContain('"fine": true');
   expect(problems).toEqual([]);
 });
+
+test("a call that waits for approval says so where it was made, and shows its result when it was approved", async () => {
+  const { api } = suite.under;
+  const source = "export const annotations = { destructiveHint: true };\nexport default (input) => ({ gone: input });";
+  await api("POST", `${OPS}/tools`, { name: "erase", source });
+  const { page, problems, go } = await open();
+  await go("/t/ops/tools/erase");
+  await page.getByLabel("Input as JSON").fill('{ "all": true }');
+  await press(page, "Call erase");
+  const waits = page.getByText("it waits until someone approves or denies it");
+  await waits.waitFor();
+  await page.locator(".result .badge").getByText("waiting for approval").waitFor();
+  const [waiting] = await listOf("approvals?kind=call");
+  const decided = await api("POST", `${OPS}/approvals/${String(waiting?.id)}/approve`, {});
+  expect(decided.status).toBe(200);
+  await page.getByRole("region", { name: "Output" }).getByText('"gone"').waitFor();
+  expect(await waits.count()).toBe(0);
+  await page.getByRole("link", { name: "Timeline and details" }).click();
+  await page.getByRole("tab", { name: "Run again" }).click();
+  await press(page, "Run again");
+  await page.getByRole("link", { name: "New result" }).waitFor();
+  await waits.waitFor();
+  expect(await page.getByRole("region", { name: "New output" }).count()).toBe(0);
+  expect(await page.getByText(/same as before|was not kept/).count()).toBe(0);
+  expect(problems).toEqual([]);
+});

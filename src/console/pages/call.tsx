@@ -20,6 +20,7 @@ import { JsonField } from "../parts/input-form/value-fields.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { LogView } from "../parts/log-view.tsx";
 import { Timeline } from "../parts/timeline/timeline.tsx";
+import { WaitingCall } from "../parts/waiting-call.tsx";
 import { toCopies } from "../state/copies.ts";
 import { formatBytes, formatMs } from "../state/format.ts";
 import { isOutputKept } from "../state/kept-output.ts";
@@ -86,7 +87,7 @@ export function Call({ tenantId, id }: CallProps): JSX.Element {
           </Button>
         )}
       </PageHead>
-      {call?.state === "waiting_for_approval" ? <Waiting tenantId={tenantId} /> : null}
+      {call?.state === "waiting_for_approval" ? <WaitingCall tenantId={tenantId} /> : null}
       {call === undefined ? null : <CallFacts call={call} tenantId={tenantId} />}
       {call === undefined || call.error === null ? null : <CallError tenantId={tenantId} call={call} />}
       <Tabs label="Parts of the call" tabs={TABS} selected={tab} onSelect={(next) => setQuery({ tab: next })} />
@@ -116,14 +117,6 @@ export function Call({ tenantId, id }: CallProps): JSX.Element {
     </>
   );
 }
-
-/** Says why a call does not run yet, and where it is decided. */
-const Waiting = ({ tenantId }: Pick<CallProps, "tenantId">): JSX.Element => (
-  <p class="card" role="status">
-    This call has not run: it waits until someone approves or denies it.{" "}
-    <a href={urlOf(["t", tenantId, "approvals"])}>Go to the approvals</a>
-  </p>
-);
 
 interface Usage {
   readonly cpuMs: number;

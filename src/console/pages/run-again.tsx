@@ -9,6 +9,7 @@ import { SelectField } from "../parts/fields.tsx";
 import { type FormSchema, initialValue } from "../parts/input-form/form-schema.ts";
 import { InputForm } from "../parts/input-form/input-form.tsx";
 import { JsonView } from "../parts/json-view.tsx";
+import { WaitingCall } from "../parts/waiting-call.tsx";
 import { collect } from "../state/collect.ts";
 import { formatJson } from "../state/format.ts";
 import { isOutputKept } from "../state/kept-output.ts";
@@ -64,12 +65,13 @@ export function RunAgain({ tenantId, call }: { readonly tenantId: string; readon
             <h2>
               <a href={urlOf(["t", tenantId, "calls", result.id])}>New result</a> <Badge>{result.state}</Badge>
             </h2>
-            {result.error === null ? (
+            {result.state === "waiting_for_approval" ? <WaitingCall tenantId={tenantId} /> : null}
+            {result.endedAt === null ? null : result.error === null ? (
               <JsonView value={result.output} label="New output" />
             ) : (
               <CallError tenantId={tenantId} call={result} />
             )}
-            {call.error !== null ? (
+            {result.endedAt === null ? null : call.error !== null ? (
               <>
                 <h2>Before</h2>
                 <CallError tenantId={tenantId} call={call} />

@@ -12,6 +12,7 @@ import { type FormSchema, initialValue } from "../parts/input-form/form-schema.t
 import { InputForm } from "../parts/input-form/input-form.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
+import { WaitingCall } from "../parts/waiting-call.tsx";
 import { collect } from "../state/collect.ts";
 import { useResource } from "../state/resource.ts";
 import { address, navigate, setQuery, urlOf } from "../state/router.ts";
@@ -106,6 +107,7 @@ function Run({
   const [call, setCall] = useState<Call>();
   const [id, setId] = useState<string>();
   const [startedAt, setStartedAt] = useState(0);
+  const [isWaiting, setWaiting] = useState(false);
   if (!can("calls:run")) return <p class="faint">Your key does not have the scope calls:run.</p>;
   if (!isLive) {
     return (
@@ -118,9 +120,20 @@ function Run({
   const run = async (): Promise<void> => {
     setLines([]);
     setCall(undefined);
+    setWaiting(false);
     setStartedAt(Date.now());
-    for await (const { event, data } of client.tenant(tenantId).stream(name, { input })) {
-      if (event === "started") setId((data as { readonly id: string }).id);
+    const tenant = client.tenant(tenantId);
+    for await (const { event, data } of tenant.stream(name, { input })) {
+      if (event === "started") {
+        const { id: started } = data as { readonly id: string };
+        setId(started);
+        // A call that runs already has no record yet.
+        tenant.getCall(started).then(
+          ({ state }) => setWaiting(state === "waiting_for_approval"),
+          () => {},
+        );
+      }
+      if (event !== "started") setWaiting(false);
       if (event === "log") setLines((before) => [...before, data as LogLine]);
       if (event === "result") setCall(data as Call);
     }
@@ -137,10 +150,11 @@ function Run({
         {id === undefined ? <p class="faint">The result appears here.</p> : null}
         {id === undefined ? null : (
           <p class="row">
-            <Badge>{call?.state ?? "running"}</Badge>{" "}
+            <Badge>{call?.state ?? (isWaiting ? "waiting_for_approval" : "running")}</Badge>{" "}
             <a href={urlOf(["t", tenantId, "calls", id])}>Timeline and details</a>
           </p>
         )}
+        {isWaiting && call === undefined ? <WaitingCall tenantId={tenantId} /> : null}
         {call === undefined || call.error === null ? null : <ErrorView error={call.error} />}
         {call !== undefined && call.error === null ? <JsonView value={call.output} label="Output" /> : null}
         {call === undefined ? null : <ContentParts content={call.content} />}

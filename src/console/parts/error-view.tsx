@@ -34,8 +34,24 @@ const ADVICE: { readonly [code: string]: string } = {
     "The process of the call ended. Look for much memory or deep recursion in the tool, and run the call again.",
   TOOL_FAILED: "The tool threw this error. The stack trace names the line of its code.",
   TOOL_TIMEOUT: "Look in the timeline for what took long, or raise limits.timeoutMs in the tenant's policy.",
-  TOOL_UNAVAILABLE: "Release a version of the tool, or wait until its circuit closes: details.reason says which.",
 };
+
+/** What to do about a tool that is not available, by `details.reason`. The messages of other reasons say it. */
+const UNAVAILABLE_ADVICE: { readonly [reason: string]: string } = {
+  circuit_open: "Wait until its circuit closes: too many of its calls have failed.",
+  closed: "Call again: the server was being stopped.",
+  needs_run: "Choose Start a run, under Runs.",
+  not_found: "Release a version of the tool, or correct its name.",
+  shutting_down: "Call again: the server was being stopped.",
+};
+
+function adviceFor({ code, details = {} }: StoredError): string | undefined {
+  if (Object.hasOwn(ADVICE, code)) return ADVICE[code];
+  const { reason } = details;
+  return code === "TOOL_UNAVAILABLE" && typeof reason === "string" && Object.hasOwn(UNAVAILABLE_ADVICE, reason)
+    ? UNAVAILABLE_ADVICE[reason]
+    : undefined;
+}
 
 interface ErrorViewProps {
   readonly error: StoredError;
@@ -44,10 +60,11 @@ interface ErrorViewProps {
 
 export function ErrorView({ error, files }: ErrorViewProps): JSX.Element {
   const { code, message, stack, details = {} } = error;
+  const advice = adviceFor(error);
   return (
     <div class="error-box" role="alert">
       <strong>{code}</strong> <span>{toVisibleText(message)}</span>
-      {Object.hasOwn(ADVICE, code) ? <p class="faint">{ADVICE[code]}</p> : null}
+      {advice === undefined ? null : <p class="faint">{advice}</p>}
       <SourceLines details={details} files={files} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines scroll by keyboard */}
       {stack === undefined ? null : <pre tabIndex={0}>{toVisibleText(stack)}</pre>}
