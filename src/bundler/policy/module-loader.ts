@@ -9,6 +9,7 @@ import { bundleOwnRequire } from "../compile/data-files.ts";
 import { requireLocatedFiles } from "../compile/located-requires.ts";
 import { declareLocations, locationsText, mentionsLocation, TOOL_FOLDER } from "../compile/module-location.ts";
 import { rewriteNamespaceImports } from "../compile/namespace-imports.ts";
+import { copyWithoutAtomics } from "../compile/node-primordials.ts";
 import { spellOutRequires } from "../compile/spelled-requires.ts";
 import { isInside } from "../locate/contained-file.ts";
 import { resolveWith } from "../locate/entry-points.ts";
@@ -161,7 +162,7 @@ export class ModuleLoader {
       () => stored.toString("utf8"),
       (chunk, name) => this.#useBuiltinText(chunk, name),
     );
-    const spelled = loader === "js" ? spellOutRequires(stored) : stored;
+    const spelled = loader === "js" ? copyWithoutAtomics(spellOutRequires(stored)) : stored;
     const text = this.#options.unresolved.keepComputed(path, adapted ?? spelled);
     const contents = typeof text === "string" ? Buffer.from(text) : text;
     // esbuild demands the loader for JSON if the import has the attribute.

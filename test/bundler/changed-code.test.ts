@@ -1,4 +1,5 @@
-// Tests calls of require that packages hide from bundlers or write with a template: they are bundled like any other.
+// Tests code of packages that is changed when it is bundled: calls of require that are hidden from bundlers or written with a template, and copies of
+// Node's primordials.js.
 import { expect, test } from "vitest";
 import { openCode } from "../support/guest.ts";
 import { buildHere, makeFolder, packageFiles } from "./workbench.ts";
@@ -26,4 +27,19 @@ test("require in eval, and with a raw template, is bundled", async () => {
   await tool.load();
   const { value } = await tool.call();
   expect(value).toEqual([3, "object", "own", "raw", "MODULE_NOT_FOUND", "own", "function", 2]);
+});
+
+test("a copy of Node's primordials loads without Atomics", async () => {
+  const copying = `
+    const names = [];
+    ["Atomics", "JSON", "Math", "Proxy", "Reflect"].forEach((name) => names.push(name, Reflect.ownKeys(globalThis[name]).length > 0));
+    module.exports = names;
+  `;
+  const root = makeFolder(packageFiles("copying", { "index.js": copying }));
+  const source = 'import names from "copying"; export default () => names';
+  const { code } = await buildHere({ source }, { root });
+  await using tool = await openCode(code);
+  await tool.load();
+  const { value } = await tool.call();
+  expect(value).toEqual(["JSON", true, "Math", true, "Proxy", true, "Reflect", true]);
 });
