@@ -112,6 +112,18 @@ test("the form of a new run begins anew with each tool", async () => {
   expect(problems).toEqual([]);
 });
 
+test("the page of a tool that runs only as a durable run leads to the runs", async () => {
+  const source = "export const durable = true;\nexport default () => 1;";
+  await suite.under.api("POST", `${base}/tools`, { name: "lasting", source });
+  const { page, problems, go } = await open();
+  await go("/t/durable/tools/lasting");
+  await page.getByText("This tool runs only as a durable run").waitFor();
+  await page.getByText("npx glovebox runs start lasting --input '{}' --tenant durable").waitFor();
+  await page.locator("main").getByRole("link", { name: "Runs" }).click();
+  await page.getByRole("button", { name: "Start a run" }).waitFor();
+  expect(problems).toEqual([]);
+});
+
 test("a person finds the code of a model, reads it, and approves the call that it waits for", async () => {
   const { api, server, key } = suite.under;
   const source = `export const annotations = { destructiveHint: true }; export default ({ id }) => ({ deleted: id });`;

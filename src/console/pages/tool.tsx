@@ -117,6 +117,17 @@ function Run({
       </Empty>
     );
   }
+  if (version.definition.durable === true) {
+    return (
+      <Empty
+        title="This tool runs only as a durable run"
+        command={`npx glovebox runs start ${name} --input '{}' --tenant ${tenantId}`}
+      >
+        It can wait for days. Start it under <a href={urlOf(["t", tenantId, "runs"])}>Runs</a>, which also shows what it
+        waits for.
+      </Empty>
+    );
+  }
   const run = async (): Promise<void> => {
     setLines([]);
     setCall(undefined);
