@@ -90,7 +90,7 @@ export function checkElicited({ requestedSchema }: RunWait, { action, content }:
   const outcome = compileForm(requestedSchema).validate(content ?? {});
   if (outcome.valid) return { action, content: content ?? {} };
   const issues = outcome.stopped ? outcome.message : formatIssues(outcome.issues);
-  throw new ToolError("PARAM_INVALID", `signal.content does not match requestedSchema: ${issues}`);
+  throw new ToolError("PARAM_INVALID", `The content of the answer does not match requestedSchema: ${issues}`);
 }
 
 const compileForm = (schema: JsonSchema): CompiledSchema =>
