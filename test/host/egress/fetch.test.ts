@@ -52,6 +52,15 @@ describe("a request", () => {
     });
   });
 
+  test.for(["/path", "/path?", "/path?#hash", "/path?q=1?", "/?"])(
+    "sends the path and query %s as they are",
+    async (path) => {
+      const server = await serveEcho();
+      const answer = await callTo(server).fetch(`${server.origin}${path}`);
+      expect(JSON.parse(answer.text)).toMatchObject({ url: path.replace("#hash", "") });
+    },
+  );
+
   test("uses no proxy of the environment, and stores no cookies", async () => {
     const server = await serve((request, response) => {
       response.setHeader("set-cookie", "session=1").end(request.headers.cookie ?? "none");

@@ -57,7 +57,9 @@ export class RequestFiller {
 
   /** Returns the path and query as they are sent. @throws {ToolError} CAPABILITY_DENIED */
   async path(): Promise<string> {
-    const { host, pathname, search } = this.#url;
+    const { host, pathname, href } = this.#url;
+    // An empty query is sent, too: `search` is empty for "/path?", and a signature may cover it.
+    const search = this.#url.search || (/^[^#]*\?(?:#|$)/.test(href) ? "?" : "");
     const most = MAX_URL_BYTES - pathname.length;
     const tooLong = (): Error =>
       denied("url", `the path and query have more than ${MAX_URL_BYTES} bytes once secrets are filled in`);
