@@ -1,5 +1,6 @@
 // What operators see of a NATS server or a database that cannot be reached, and what calls get meanwhile.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
@@ -177,6 +178,20 @@ describe.skipIf(!hasNatsServer)("an outage of NATS", () => {
       60_000,
     );
     expect(await readiness()).toEqual([200, undefined]);
+  });
+
+  test("a NATS server that never answers does not keep a server from starting", async () => {
+    const silent = createTcpServer(() => {});
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const { port } = silent.address() as AddressInfo;
+    const folder = openFolder();
+    const args = ["serve", "--nats", `nats://127.0.0.1:${port}`, "--port", "0", "--data-dir", folder];
+    await using server = new CliProcess(args, folder);
+    await server.says("stderr", /"event":"nats-unreachable".*no answer within 5000 ms; trying again/);
+    await server.says("stdout", /Listening at/);
+    server.signal("SIGTERM");
+    expect(await server.exit).toBe(0);
+    silent.close();
   });
 
   test("a server that started without NATS reports that it has no JetStream", async () => {

@@ -70,6 +70,8 @@ export const FleetCredentialsSchema = z.discriminatedUnion("role", [
 export type FleetCredentials = z.infer<typeof FleetCredentialsSchema>;
 
 const CONNECT_TIMEOUT_MS = 20_000;
+/** Time in ms for which a control plane waits for its first attempt, which goes on afterwards. A network that loses packets gives no answer. */
+const FIRST_WAIT_MS = 5_000;
 const RETRY_MS = 500;
 /** Different reasons of failed first connections that are reported. */
 const MAX_REASONS = 16;
@@ -225,10 +227,17 @@ class NatsFleetConnection implements FleetConnection {
       do await setTimeout(RETRY_MS, undefined, { ref: !isInBackground });
       while (!this.#isClosed && !(await tryOnce()));
     };
-    if (await tryOnce()) return;
-    isAwaited = !isInBackground;
-    if (isInBackground) void retry();
-    else await retry();
+    const first = tryOnce();
+    if (!isInBackground) {
+      if (!(await first)) await retry();
+      return;
+    }
+    const wait = new AbortController();
+    const late = setTimeout(FIRST_WAIT_MS, "late" as const, wait);
+    const outcome = await Promise.race([first, late]).finally(() => wait.abort());
+    isAwaited = false;
+    if (outcome === "late") onFailed(`no answer within ${FIRST_WAIT_MS} ms`);
+    if (outcome !== true) void first.then((isConnected) => (isConnected ? undefined : retry()));
   }
 
   #attach(nats: NatsConnection, isFirstAttempt: boolean): void {
