@@ -47,7 +47,19 @@ const PROGRAMS: Readonly<Record<string, Program>> = {
       yield "x";
       yield Buffer.from("y");
     }
-    return [await send(Readable.from(["a", "b"])), await send(generate()), await send(new Blob(["blob"]))];
+    // A stream of Node 0.8, such as a form of the package form-data. It begins to flow when it is resumed.
+    const emitter = new (process.getBuiltinModule("node:events").EventEmitter)();
+    const resume = (): void => {
+      for (const part of ["old ", Buffer.from("stream")]) emitter.emit("data", part);
+      emitter.emit("end");
+    };
+    const legacy = Object.assign(emitter, { readable: true, resume, pipe: () => undefined });
+    return [
+      await send(Readable.from(["a", "b"])),
+      await send(generate()),
+      await send(new Blob(["blob"])),
+      await send(legacy),
+    ];
   },
   "fetch() with headers, redirects, encodings and forms": async ({ undici, origin }) => {
     const headers = new undici.Headers({ "x-mine": "1" });

@@ -13,6 +13,32 @@ declare function require(file: "./node-http.ts"): {
   readonly builtins: { readonly http: HttpModule; readonly https: HttpModule };
 };
 
+declare function require(file: "../streams/node-stream.ts"): {
+  readonly PassThrough: new () => AsyncIterable<Uint8Array> & {
+    write(chunk: unknown): unknown;
+    end(): unknown;
+    destroy(error: unknown): unknown;
+  };
+};
+
+interface LegacyStream extends EventEmitter {
+  resume?(): void;
+}
+
+/** Streams of old packages, such as form-data, have no iterator. */
+function toIterable(body: unknown): AsyncIterable<Uint8Array> {
+  const isLegacy = typeof body === "object" && body !== null && !(Symbol.asyncIterator in body) && "pipe" in body;
+  if (!isLegacy) return body as AsyncIterable<Uint8Array>;
+  const { PassThrough } = require("../streams/node-stream.ts");
+  const through = new PassThrough();
+  const stream = body as LegacyStream;
+  stream.on("error", (error) => through.destroy(error));
+  stream.on("data", (chunk) => void through.write(chunk));
+  stream.on("end", () => void through.end());
+  stream.resume?.();
+  return through;
+}
+
 const { setTimeout, clearTimeout } = globalThis as unknown as {
   setTimeout(run: () => void, delay: number): number;
   clearTimeout(id: number | undefined): void;
@@ -186,7 +212,7 @@ export class Exchange {
       if (given) request.onBodySent?.(given);
       outgoing.end(...((given ? [given] : []) as never[]));
     } else {
-      for await (const chunk of given as AsyncIterable<Uint8Array>) {
+      for await (const chunk of toIterable(given)) {
         if (this.#isOver) return;
         const isAccepted = outgoing.write(chunk);
         request.onBodySent?.(chunk);
