@@ -1,6 +1,9 @@
 // Whether load balancers should send requests to a server whose database can be read and not written: a full disk, or a read-only Postgres.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtemp, rm, statfs, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { sql } from "kysely";
@@ -53,6 +56,37 @@ test.skipIf(!hasPrlimit)("a server whose files cannot grow is not ready until th
   expect((await fetch(`${url}/healthz`)).status).toBe(200);
   setLargestFile("unlimited");
   await expect.poll(() => readiness(url)).toEqual([200, undefined]);
+});
+
+/** Mounts a file system of this size, in MiB. Returns undefined where this user may not mount one. */
+async function mountSmallDisk(sizeMiB: number): Promise<string | undefined> {
+  const folder = await mkdtemp(join(tmpdir(), "glovebox-disk-"));
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${sizeMiB}m`, "tmpfs", folder], { stdio: "ignore" });
+    return folder;
+  } catch {
+    await rm(folder, { recursive: true });
+    return undefined;
+  }
+}
+
+test("a server whose disk is full is not ready until there is space, although SQLite's log can still take a little", async ({
+  skip,
+}) => {
+  const folder = await mountSmallDisk(32);
+  if (folder === undefined) return skip("This user may not mount a file system");
+  onTestFinished(async () => {
+    execFileSync("umount", ["--lazy", folder]);
+    await rm(folder, { recursive: true });
+  });
+  await using server = await createServer({ dataDir: folder, port: 0, logLevel: "silent" });
+  expect(await readiness(server.url)).toEqual([200, undefined]);
+  const { bavail, bsize } = await statfs(folder);
+  const filling = join(folder, "filling");
+  await writeFile(filling, new Uint8Array(bavail * bsize - 64 * 1024));
+  await expect.poll(() => readiness(server.url)).toEqual([503, REASON]);
+  await rm(filling);
+  await expect.poll(() => readiness(server.url)).toEqual([200, undefined]);
 });
 
 test("a server whose Postgres accepts no writes is not ready until it does", async () => {

@@ -2,7 +2,7 @@
 // hide them from bundlers. In Node, `eval` in a CommonJS module sees its `require`; in a bundle there is none.
 
 const RAW = /\brequire\(\s*String\.raw\s*`([^`$\\]+)`\s*\)/g;
-const EVALUATED = /\beval\(\s*(["'])require\(\s*(\\?["'])([^"'\\]+)\2\s*\)((?:\.[\w$]+)*)\s*;?\s*\1\s*\)/g;
+const EVALUATED = /\beval\(\s*(["'])require\(\s*(\\?["'])([^"'\\]+)\2\s*\)((?:\.[\w$]+)*)\s*(?:;\s*)?\1\s*\)/g;
 const EVALUATED_NAME = /\beval\(\s*(["'`])require\1\s*\)(\s*\(\s*["'])?/g;
 /** A `require` for names that are known at run time only. It has the built-ins, and fails as in Node for all else. */
 const RUN_TIME_REQUIRE = 'require("node:module").createRequire("/")';

@@ -15,7 +15,7 @@ const DATABASE_WAIT_MS = 5_000;
 const PEERS_WAIT_MS = 1_000;
 
 export interface ReadinessDependencies {
-  readonly database: Pick<OpenDatabase, "db" | "kind">;
+  readonly database: Pick<OpenDatabase, "db" | "kind" | "path">;
   readonly bus: Pick<ReplicaBus, "replicaId" | "subscribe">;
   readonly requests: ReplicaRequests;
   /** Returns whether the server has not begun to stop. */
