@@ -31,8 +31,9 @@ const STORE = {
   ...withBoth(
     "xhr",
     'import http from "http"; import "child_process"; export default [http.get, "xhr for Node"][1]',
-    "export default typeof XMLHttpRequest",
+    'import api from "./api.json"; export default [typeof XMLHttpRequest, api]',
   ),
+  "node_modules/xhr/api.json": '["EventSource"]',
   ...withBoth(
     "delegating",
     'import http from "http"; export default [http.get]',

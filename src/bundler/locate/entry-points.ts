@@ -175,7 +175,9 @@ export function findWorseBuilds(
   const isWorse = (folder: string): boolean => {
     const { isBlocked = false, isFailing = true, dependencies = new Set<string>() } = needs.get(folder) ?? {};
     const added = [...(needsAfter.get(folder)?.dependencies.difference(dependencies) ?? [])];
-    const texts = [folder, ...added].flatMap((each) => inputs.get(each) ?? []).map(readText);
+    const files = [folder, ...added].flatMap((each) => inputs.get(each) ?? []);
+    // Data may contain any name, such as the EventSource of an API.
+    const texts = files.filter((file) => !file.endsWith(".json")).map(readText);
     if (texts.some((text) => CONNECTS.test(text))) return false;
     if (texts.some((text) => NEEDS_PAGE.test(text))) return true;
     return isBlocked && !isFailing && added.length === 0;

@@ -22,6 +22,14 @@ describe("code for old versions of Node", () => {
       },
     ],
     [
+      "formats objects that have an href",
+      () => {
+        const { format, parse } = process.getBuiltinModule("node:url");
+        const endpoint = { ...parse("http://a.example:1/"), pathname: "/b/k", search: "?q=1" };
+        return [format(endpoint), format(new URL("http://a.example/x?y#z"), { fragment: false })];
+      },
+    ],
+    [
       "reads constants from a binding",
       () => {
         const { binding } = process as unknown as {

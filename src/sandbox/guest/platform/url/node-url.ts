@@ -22,13 +22,12 @@ const web = globalThis as unknown as {
   readonly URLPattern?: unknown;
 };
 
-const isUrl = (value: unknown): value is UrlLike =>
-  typeof value === "object" &&
-  value !== null &&
-  "href" in value &&
-  "protocol" in value &&
-  value.href !== undefined &&
-  !("auth" in value);
+/** Tells a URL from an object of the legacy API, which may have an `href` too, as Node does. */
+function isUrl(value: unknown): value is UrlLike {
+  if (typeof value !== "object" || value === null) return false;
+  const { href, protocol, auth, path } = value as { readonly [key: string]: unknown };
+  return Boolean(href) && Boolean(protocol) && auth === undefined && path === undefined;
+}
 
 function fileURLToPath(given: unknown): string {
   const url = typeof given === "string" ? new web.URL(given) : given;
