@@ -236,3 +236,12 @@ test("a tab that was signed out goes on when another tab has signed in", async (
   await page.getByRole("heading", { name: "Tools" }).waitFor();
   expect(new URL(page.url()).pathname).toBe("/console/t/acme/tools");
 });
+
+test("the page of a tool says that the tool was deleted meanwhile", async () => {
+  await deploy("leaving", "export default () => 1;");
+  const { page, go } = await open();
+  await go("/t/acme/tools/leaving");
+  await page.getByRole("button", { name: "Call leaving" }).waitFor();
+  await under.api("DELETE", "/v1/tenants/acme/tools/leaving");
+  await page.getByRole("alert").getByText("NOT_FOUND").waitFor();
+});

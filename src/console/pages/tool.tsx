@@ -76,6 +76,7 @@ export function Tool(props: ToolProps): JSX.Element {
         ) : null}
       </PageHead>
       {typeof description === "string" ? <p>{toVisibleText(description)}</p> : null}
+      {data.error === undefined ? null : <ErrorBox error={data.error} onRetry={data.reload} />}
       <Tabs label="Parts of the tool" tabs={TABS} selected={tab} onSelect={(next) => setQuery({ tab: next })} />
       <section class="tab-panel">
         {tab === "run" && shown !== undefined ? <Run {...props} version={shown} isLive={live !== undefined} /> : null}
