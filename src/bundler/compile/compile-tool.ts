@@ -11,6 +11,7 @@ import { type ImportPolicyOptions, NAMESPACES } from "../policy/import-resolver.
 import { type ContextNames, keepContext, needsContext } from "./await-context.ts";
 import { type BuildFailure, BuildIssueError, type BuildRequest, type BuildResponse } from "./build-messages.ts";
 import { finishSourceMap, sharedPrototypeText, wrapCode } from "./bundle-output.ts";
+import { nameClasses, setClassNameText } from "./class-names.ts";
 import { collectDataFiles } from "./collect-data-files.ts";
 import {
   appendScript,
@@ -22,7 +23,7 @@ import {
   toScript,
 } from "./compile-script.ts";
 import { type DataFiles, dataFilesText } from "./data-files.ts";
-import { codeOutput, dynamicCodeOf, namesFor, summarize } from "./describe-build.ts";
+import { codeOutput, dynamicCodeOf, namesFor, sourceOf, summarize } from "./describe-build.ts";
 import {
   type Build,
   linkTool,
@@ -101,13 +102,17 @@ const requireText = (useBuiltin: string, entry: string): string => {
   return `var require=((make,made)=>new Proxy(()=>{},{apply:(_f,_t,[id])=>(made??=make())(id),get:(_f,key)=>(made??=make())[key]}))(()=>${create});`;
 };
 
+const classNameSetter = (build: Build): string => `__glovebox_class_${nameSuffix(build)}`;
+
 /** Returns the first line of the bundle: declarations of the generated names that the linked code uses. */
 function preambleOf(build: Build, linked: string, data: DataFiles): string {
   const [, useBuiltin] = parameterNames(build);
   const shared = sharedPrototypeName(build);
+  const setClassName = classNameSetter(build);
   const locations = locationNames(nameSuffix(build));
   return [
     linked.includes(shared) ? sharedPrototypeText(shared) : "",
+    linked.includes(setClassName) ? setClassNameText(setClassName) : "",
     DYNAMIC_REQUIRE.test(linked) ? requireText(useBuiltin, build.request.entry) : "",
     Object.values(locations).some((name) => linked.includes(name))
       ? locationsText(locations, `${TOOL_FOLDER}/${build.request.entry}`)
@@ -131,7 +136,11 @@ async function finish(
   // Old CommonJS packages assign undeclared variables and use a global `this`, so they need sloppy mode.
   const inputs = Object.entries(result.metafile?.inputs ?? {});
   const isStrict = !inputs.some(([path, { format }]) => format === "cjs" && !path.startsWith(`${NAMESPACES.builtin}:`));
-  const linked = textOf(result.outputFiles, ".js");
+  const linked = nameClasses(
+    textOf(result.outputFiles, ".js"),
+    (module) => sourceOf(build, module),
+    classNameSetter(build),
+  );
   const preamble = preambleOf(build, linked, await collectDataFiles(build, result.metafile, esbuild));
   const built = {
     code: wrapCode(linked, parameterNames(build), names, { isStrict, preamble }),

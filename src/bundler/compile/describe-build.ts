@@ -42,6 +42,14 @@ export function namesFor(build: Build): OutputNames {
   };
 }
 
+/** Returns the source of a module that esbuild names: a file of the tool or of a package. */
+export function sourceOf({ files, store, context }: Build, module: string): string | undefined {
+  const prefix = `${NAMESPACES.tool}:`;
+  if (module.startsWith(prefix)) return files.texts.get(module.slice(prefix.length));
+  const path = resolve(context.workingDirectory, module);
+  return store.loaded.has(path) ? store.load(path).contents.toString("utf8") : undefined;
+}
+
 /** Maps the module names that esbuild prints to a package or a file of the tool. Generated modules map to `undefined`. */
 function labelsOf({ store, context }: Build, metafile: Metafile | undefined): ReadonlyMap<string, string | undefined> {
   const labels = Object.keys(metafile?.inputs ?? {}).map((file): [string, string | undefined] => {
