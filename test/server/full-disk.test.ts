@@ -90,6 +90,11 @@ test("a server with a full disk answers 503 to what it cannot store or show, and
     expect([reply.status, reply.body]).toEqual([503, { error: expect.objectContaining({ code }) }]);
     expect(reply.headers.get("retry-after")).toBe("5");
   }
+  const batch = { calls: [{ tool: "length", input: { text: LONG } }] };
+  const { body } = await api("POST", "/v1/tenants/acme/calls", batch, { prefer: "respond-async" });
+  expect(body).toEqual({
+    items: [expect.objectContaining({ state: "rejected", error: expect.objectContaining({ code: "UNAVAILABLE" }) })],
+  });
   setMaxPages(connection, undefined);
   await expect
     .poll(async () => (await api("GET", `/v1/tenants/acme/calls/${made.body.id}`)).status, { timeout: 60_000 })

@@ -4,14 +4,12 @@ import { isAddressHost } from "../../host/util/address-host.ts";
 import type { Principal } from "../auth/principal.ts";
 import { methodsOf } from "../auth/scopes.ts";
 import type { AllowedHosts } from "../config/server-options.ts";
-import { isOutage } from "../database/constraint-errors.ts";
-import { isLostConnection } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import { addConsolePage } from "./console-page.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
 import { addOidcRoutes } from "./oidc-routes.ts";
-import { RequestError, toProblem, toRequestError, toUnavailable } from "./problem.ts";
+import { answerFailure, RequestError } from "./problem.ts";
 import { addApprovalRoutes } from "./routes/approvals.ts";
 import { addAuditRoutes } from "./routes/audit.ts";
 import { addCallRecordRoutes } from "./routes/call-records.ts";
@@ -143,12 +141,8 @@ export function createApp(dependencies: ServerDependencies): App {
   });
   app.onError((thrown, c) => {
     const requestId = c.get("requestId") ?? createId("request");
-    const isOut = isOutage(thrown);
-    // What a statement did whose answer is lost is not known. Before, the guard has thrown.
-    const mayHaveEffect = isLostConnection(thrown) && c.req.method !== "GET" && c.req.method !== "HEAD";
-    const error = isOut ? toUnavailable(requestId, mayHaveEffect) : toRequestError(thrown);
-    const { status, body, headers } = toProblem(error, requestId);
-    if (isOut || status === 500) dependencies.onError(thrown, requestId);
+    const isRead = c.req.method === "GET" || c.req.method === "HEAD";
+    const { status, body, headers } = answerFailure(thrown, requestId, { isRead, onError: dependencies.onError });
     for (const [name, value] of Object.entries({
       ...SECURITY_HEADERS,
       ...c.get("rateHeaders"),

@@ -2,7 +2,7 @@
 import type { Context } from "hono";
 import { type SSEStreamingApi, streamSSE } from "hono/streaming";
 import type { AppEnv, ServerDependencies } from "./context.ts";
-import { toProblem, toRequestError } from "./problem.ts";
+import { answerFailure } from "./problem.ts";
 
 /**
  * Returns a response whose events a function sends. If it throws, the last event is `error`, with the status and the body that a response would
@@ -18,8 +18,7 @@ export function respondWithEvents(
       await send(stream);
     } catch (thrown) {
       const requestId = c.get("requestId");
-      const { status, body } = toProblem(toRequestError(thrown), requestId);
-      if (status === 500) onError(thrown, requestId);
+      const { status, body } = answerFailure(thrown, requestId, { isRead: c.req.method === "GET", onError });
       await stream.writeSSE({ event: "error", data: JSON.stringify({ status, ...body }) });
     }
   });

@@ -2,6 +2,8 @@
 import { type ErrorCode, ToolError, toHttpStatus, toRetryAfterSeconds } from "../../host/index.ts";
 import { ApprovalConflict } from "../approvals/approval-service.ts";
 import { IdempotencyConflict } from "../calls/call-request.ts";
+import { isOutage } from "../database/constraint-errors.ts";
+import { isLostConnection } from "../database/open-database.ts";
 import { RunConflict } from "../runs/run-answers.ts";
 
 /** Time in seconds after which a client asks again for a call that has not ended. */
@@ -126,7 +128,7 @@ export const toUnavailable = (requestId: string, mayHaveEffect = false): Request
   );
 
 /** Returns the error of a request for a conflict; anything else as it is. */
-export function toRequestError(thrown: unknown): unknown {
+function toRequestError(thrown: unknown): unknown {
   if (thrown instanceof IdempotencyConflict) {
     const retry = thrown.isOtherRequest ? {} : { retryAfterSeconds: OPEN_CALL_SECONDS };
     return new RequestError("CONFLICT", thrown.message, retry);
@@ -135,4 +137,21 @@ export function toRequestError(thrown: unknown): unknown {
     return new RequestError("CONFLICT", thrown.message);
   }
   return thrown;
+}
+
+/**
+ * Returns the response of a request that failed, and reports to the operator what is not the request's fault.
+ * @param isRead whether the request changes nothing
+ */
+export function answerFailure(
+  thrown: unknown,
+  requestId: string,
+  { isRead, onError }: { readonly isRead: boolean; readonly onError: (error: unknown, requestId: string) => void },
+): ErrorResponse {
+  const isOut = isOutage(thrown);
+  // What a statement did whose answer is lost is not known. Before, the guard has thrown.
+  const mayHaveEffect = !isRead && isLostConnection(thrown);
+  const problem = toProblem(isOut ? toUnavailable(requestId, mayHaveEffect) : toRequestError(thrown), requestId);
+  if (isOut || problem.status === 500) onError(thrown, requestId);
+  return problem;
 }

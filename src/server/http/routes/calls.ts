@@ -9,7 +9,7 @@ import type { CallRow } from "../../records/calls.ts";
 import { checkStoredBytes } from "../../records/stored-bytes.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { respondWithEvents } from "../event-response.ts";
-import { notFound, RequestError, toProblem, toRequestError } from "../problem.ts";
+import { answerFailure, notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { BatchSchema, CallSchema, NewCallSchema, RejectedCallSchema } from "../schemas/calls.ts";
 import { approverOf, isAsync, prefersEvents, readKey } from "./call-headers.ts";
@@ -182,9 +182,8 @@ export function addCallRoutes(app: App, dependencies: ServerDependencies): void 
       );
       const items = outcomes.map((outcome, index) => {
         if (outcome.status === "fulfilled") return writeWhole(outcome.value);
-        const requestId = c.get("requestId");
-        const { status, body: problem } = toProblem(toRequestError(outcome.reason), requestId);
-        if (status === 500) dependencies.onError(outcome.reason, requestId);
+        const { onError } = dependencies;
+        const { body: problem } = answerFailure(outcome.reason, c.get("requestId"), { isRead: false, onError });
         return JSON.stringify({ state: "rejected", tool: body.calls[index]?.tool, ...problem });
       });
       if (isLater) c.header("preference-applied", "respond-async");
