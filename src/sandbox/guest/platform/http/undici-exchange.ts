@@ -26,16 +26,17 @@ interface LegacyStream extends EventEmitter {
 }
 
 /** Streams of old packages, such as form-data, have no iterator. */
+const isLegacy = (body: unknown): body is LegacyStream =>
+  typeof body === "object" && body !== null && !(Symbol.asyncIterator in body) && "pipe" in body;
+
 function toIterable(body: unknown): AsyncIterable<Uint8Array> {
-  const isLegacy = typeof body === "object" && body !== null && !(Symbol.asyncIterator in body) && "pipe" in body;
-  if (!isLegacy) return body as AsyncIterable<Uint8Array>;
+  if (!isLegacy(body)) return body as AsyncIterable<Uint8Array>;
   const { PassThrough } = require("../streams/node-stream.ts");
   const through = new PassThrough();
-  const stream = body as LegacyStream;
-  stream.on("error", (error) => through.destroy(error));
-  stream.on("data", (chunk) => void through.write(chunk));
-  stream.on("end", () => void through.end());
-  stream.resume?.();
+  body.on("error", (error) => through.destroy(error));
+  body.on("data", (chunk) => void through.write(chunk));
+  body.on("end", () => void through.end());
+  body.resume?.();
   return through;
 }
 
