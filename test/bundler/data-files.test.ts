@@ -71,6 +71,10 @@ describe("findDataReferences()", () => {
     expect(findDataReferences(text, "/p/tools/index.js")).toEqual([
       { path: "/p/lib/utils.js", isPrefix: false, isExact: true },
     ]);
+    const list = 'exports.FILES = [require.resolve("../lib/utils.js")]; exports.read = () => readFileSync(FILES[0])';
+    expect(findDataReferences(list, "/p/tools/index.js")).toEqual([
+      { path: "/p/lib/utils.js", isPrefix: false, isExact: true },
+    ]);
     expect(referencesOf('new Worker(require.resolve("./worker.js"))')).toEqual([]);
     expect(referencesOf('exports.preset = require.resolve("./preset.js")')).toEqual([]);
   });

@@ -43,6 +43,7 @@ const STORE = {
   ...packageFiles("native-database", { "index.js": "module.exports = require('node-gyp-build')(__dirname)" }),
   ...withBoth("on-native", 'import database from "native-database"; export default typeof database'),
   ...packageFiles("fetching", { "index.js": "module.exports = () => fetch('/')" }),
+  ...withBoth("depd", 'export default eval("1 + 1")'),
   ...withBoth("cross-fetch", 'import http from "http"; export default [typeof http, "cross-fetch for Node"][1]'),
   ...withBoth("@azure/data-tables", 'import "sockets"; export default "@azure/data-tables for Node"'),
   ...withBoth("node-fetch", 'import http from "http"; export default [typeof http, "node-fetch for Node"][1]'),
@@ -148,6 +149,7 @@ describe.concurrent("the build of a package that goes into a bundle", () => {
       'export { default } from "on-native"',
       "on-native for browsers",
     ],
+    ["is the one for browsers if only the other evaluates code", 'export { default } from "depd"', "depd for browsers"],
     ["is the one for Node if that for browsers needs a page", 'export { default } from "xhr"', "xhr for Node"],
     [
       "is the one for browsers if that leaves its requests to another package",

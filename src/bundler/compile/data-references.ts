@@ -101,11 +101,12 @@ class UseFinder {
     const value = node.type === "SpreadElement" ? (node.argument as Syntax) : node;
     const places = this.#evaluator.placesOf(value);
     if (places.length === 0) this.#visit(value);
-    if (this.#isResolved(value) && !this.#readsFiles) return;
+    const isResolved = this.#isResolved(value);
+    if (isResolved && !this.#readsFiles) return;
     for (const { path, isPrefix } of places) {
       // Only a function that reads files means the module's own text with the module's path.
       if (path === this.#module && !isPrefix && !READS.test(reader ?? "")) continue;
-      this.#references.push({ path, isPrefix, isExact: !isPrefix && reader !== undefined });
+      this.#references.push({ path, isPrefix, isExact: !isPrefix && (isResolved || reader !== undefined) });
     }
   }
 

@@ -173,7 +173,8 @@ export function findWorseBuilds(
   const needsAfter = collectNeeds(after, packageOf);
   const inputs = inputsByPackage(after, packageOf);
   const isWorse = (folder: string): boolean => {
-    const { isBlocked = false, isFailing = true, dependencies = new Set<string>() } = needs.get(folder) ?? {};
+    const { isBlocked = false, isFailing = true, dependencies = new Set<string>(), metadata } = needs.get(folder) ?? {};
+    if (BROWSER_ONLY.has(metadata?.name ?? "")) return false;
     const added = [...(needsAfter.get(folder)?.dependencies.difference(dependencies) ?? [])];
     const files = [folder, ...added].flatMap((each) => inputs.get(each) ?? []);
     // Data may contain any name, such as the EventSource of an API.
