@@ -34,7 +34,7 @@ export function Settings({ tenantId }: { readonly tenantId: string }): JSX.Eleme
           />
         </div>
         {can("usage:read") ? <UsedAndLeft tenantId={tenantId} /> : null}
-        <Policy key={value.updatedAt} tenant={value} reload={reload} />
+        <Policy key={value.id} tenant={value} reload={reload} />
         <Dangers tenant={value} reload={reload} />
       </div>
     </>
@@ -116,8 +116,11 @@ function Policy({ tenant, reload }: PartProps): JSX.Element {
   const [isSaved, setSaved] = useState(false);
   // What the text was made from: it replaces the whole policy, and must not undo what another operator has changed since.
   const [base, setBase] = useState(() => formatJson(tenant.policy));
-  const save = async (): Promise<void> => {
+  const change = (text: unknown): void => {
+    setPolicy(text);
     setSaved(false);
+  };
+  const save = async (): Promise<void> => {
     const current = (await client.tenant(tenant.id).get()) as Tenant;
     if (formatJson(current.policy) !== base) {
       throw new Error(
@@ -136,7 +139,7 @@ function Policy({ tenant, reload }: PartProps): JSX.Element {
         Limits of calls, hosts that tools may reach, capabilities, rate, quotas and retention. The{" "}
         <a href="/reference#schema-NewTenant">reference</a> lists every field.
       </p>
-      <JsonField label="Policy as JSON" value={policy} onChange={setPolicy} />
+      <JsonField label="Policy as JSON" value={policy} onChange={change} />
       {can("tenants:write") ? (
         <div class="row">
           <Button kind="primary" onClick={save}>
