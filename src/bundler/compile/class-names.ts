@@ -16,26 +16,22 @@ export function nameClasses(linked: string, sourceOf: (module: string) => string
   const starts = [...linked.matchAll(MODULE_COMMENT)].map(({ index, 1: module = "" }) => ({ index, module }));
   const parts = starts.map(({ index, module }, at) => {
     const text = linked.slice(index, starts[at + 1]?.index);
-    const source = text.includes(" = class") ? sourceOf(module) : undefined;
-    return source === undefined ? text : nameModuleClasses(text, source, setName);
+    return text.includes(" = class") ? nameModuleClasses(text, () => sourceOf(module), setName) : text;
   });
   return linked.slice(0, starts[0]?.index) + parts.join("");
 }
 
-function nameModuleClasses(text: string, source: string, setName: string): string {
+/** @param readSource called only if a class may have been renamed */
+function nameModuleClasses(text: string, readSource: () => string | undefined, setName: string): string {
   return text.replace(LINKED_CLASS, (line: string, variable: string, added: string | undefined) => {
-    const name = nameInSource(source, variable, added);
+    const name = added === undefined ? /^([\w$]*?[A-Za-z_$])\d+$/.exec(variable)?.[1] : /^_(.+)$/.exec(added)?.[1];
+    if (name === undefined) return line;
+    const source = readSource();
+    // A source that has the changed name as well has it for another reason.
+    if (source === undefined || hasClass(source, added ?? variable) || !hasClass(source, name)) return line;
     // At the end of the line, where no mapping of the source map follows.
-    return name === undefined ? line : `${line} static { ${setName}(this, ${JSON.stringify(name)}); }`;
+    return `${line} static { ${setName}(this, ${JSON.stringify(name)}); }`;
   });
-}
-
-/** Returns the name of a class in its source, if esbuild has changed it. A source with the changed name has it for another reason. */
-function nameInSource(source: string, variable: string, added: string | undefined): string | undefined {
-  const linkedName = added ?? variable;
-  const name = added === undefined ? /^([\w$]*?[A-Za-z_$])\d+$/.exec(variable)?.[1] : added.replace(/^_/, "");
-  if (name === undefined || name === linkedName || hasClass(source, linkedName)) return undefined;
-  return hasClass(source, name) ? name : undefined;
 }
 
 const hasClass = (source: string, name: string): boolean =>
