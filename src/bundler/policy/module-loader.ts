@@ -162,8 +162,8 @@ export class ModuleLoader {
       () => stored.toString("utf8"),
       (chunk, name) => this.#useBuiltinText(chunk, name),
     );
-    const spelled = loader === "js" ? copyWithoutAtomics(spellOutRequires(stored)) : stored;
-    const text = this.#options.unresolved.keepComputed(path, adapted ?? spelled);
+    const spelled = adapted ?? (loader === "js" ? copyWithoutAtomics(spellOutRequires(stored)) : stored);
+    const text = this.#options.unresolved.keepComputed(path, spelled);
     const contents = typeof text === "string" ? Buffer.from(text) : text;
     // esbuild demands the loader for JSON if the import has the attribute.
     if (loader === "json") return (attributes.type !== "json" && parseWhenRun(contents)) || { contents, loader };

@@ -2,10 +2,11 @@
 // window reaches 80 % of its limit.
 import { sql } from "kysely";
 import type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "../../host/index.ts";
+import { takeToken } from "../../host/tenants/quotas/rate-bucket.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import type { QuotaCountersTable } from "../database/tables/tenant-tables.ts";
-import { fullAtOf, toQuotaName, WARN_AT } from "./quota-status.ts";
+import { toQuotaName, WARN_AT } from "./quota-status.ts";
 
 export interface QuotaWarning {
   readonly tenantId: string;
@@ -27,12 +28,9 @@ export interface DatabaseQuotaStoreDependencies {
 type Counter = Pick<QuotaCountersTable, "value" | "ends_at" | "is_warned">;
 type Step = Counter | { readonly retryAfterMs: number };
 
-function stepOfRate({ capacity, refillMs }: RateCharge, known: Counter | undefined, now: number): Step {
-  // The generic cell rate algorithm: one number, the time at which the bucket is full.
-  const fullAt = Math.max(now, fullAtOf(known?.value, capacity * refillMs, now)) + refillMs;
-  const earliest = fullAt - capacity * refillMs;
-  if (earliest > now) return { retryAfterMs: earliest - now };
-  return { value: fullAt, ends_at: Math.ceil(fullAt), is_warned: 0 };
+function stepOfRate(charge: RateCharge, known: Counter | undefined, now: number): Step {
+  const taken = takeToken(charge, known?.value, now);
+  return "fullAt" in taken ? { value: taken.fullAt, ends_at: Math.ceil(taken.fullAt), is_warned: 0 } : taken;
 }
 
 function stepOfWindow({ amount, limit, endsAt }: WindowCharge, known: Counter | undefined, now: number): Step {

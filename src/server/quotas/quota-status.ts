@@ -7,6 +7,7 @@ import {
   type QuotaResource,
   windowAt,
 } from "../../host/tenants/quotas/quota-options.ts";
+import { fullAtOf } from "../../host/tenants/quotas/rate-bucket.ts";
 import type { ServerTenantPolicy } from "../records/tenant-policy.ts";
 
 /** Length in ms of the period of a rate. */
@@ -57,18 +58,6 @@ export interface Rate {
   readonly per: "second" | "minute";
   readonly burst?: number | undefined;
 }
-
-/** Largest difference in ms between the clocks of two replicas. */
-const MAX_SKEW_MS = 60_000;
-
-/**
- * Returns when a bucket is full, in ms since 1970. A time that even an empty bucket does not need was stored before the clock was set back: it
- * would deny calls until then, so the bucket counts as full.
- * @param stored undefined for a full bucket
- * @param emptyMs time in ms in which an empty bucket fills up
- */
-export const fullAtOf = (stored: number | undefined, emptyMs: number, now: number): number =>
-  stored !== undefined && stored <= now + emptyMs + MAX_SKEW_MS ? stored : now;
 
 /** @param fullAt when the bucket is full, in ms since 1970; undefined for a full one */
 export function rateStatus({ calls, per, burst = calls }: Rate, fullAt: number | undefined, now: number): QuotaStatus {

@@ -1,6 +1,7 @@
 // The default QuotaStore: counters in memory, for one process. Their number is limited: ended counters are removed, and beyond the limit new
 // ones are denied.
 import type { QuotaCharge, QuotaOutcome, QuotaStore, RateCharge, WindowCharge } from "./quota-store.ts";
+import { takeToken } from "./rate-bucket.ts";
 
 /** A counter takes some 200 bytes. */
 const MAX_COUNTERS = 1_000_000;
@@ -8,9 +9,6 @@ const MAX_COUNTERS = 1_000_000;
 const SWEEP_STEP = 32;
 /** Shortest time in ms between two sweeps of a full store. */
 const FULL_SWEEP_MS = 1_000;
-
-/** Largest difference in ms between clocks, such as those of two hosts. */
-const MAX_SKEW_MS = 60_000;
 
 interface Counter {
   /** For a window: the amount charged. For a bucket: the time when it is full again, in ms since 1970. */
@@ -29,14 +27,9 @@ export interface MemoryQuotaStoreOptions {
 /** The new value of a counter after a charge. */
 type Step = { readonly value: number; readonly endsAt: number } | { readonly retryAfterMs: number };
 
-function stepOfRate({ capacity, refillMs }: RateCharge, known: Counter | undefined, now: number): Step {
-  // The generic cell rate algorithm: one number, the time at which the bucket is full.
-  const emptied = now + capacity * refillMs;
-  // A time that even an empty bucket does not need was stored before the clock was set back. It would deny calls until then.
-  const stored = known !== undefined && known.value <= emptied + MAX_SKEW_MS ? known.value : now;
-  const fullAt = Math.max(now, stored) + refillMs;
-  const earliest = fullAt - capacity * refillMs;
-  return earliest > now ? { retryAfterMs: earliest - now } : { value: fullAt, endsAt: fullAt };
+function stepOfRate(charge: RateCharge, known: Counter | undefined, now: number): Step {
+  const taken = takeToken(charge, known?.value, now);
+  return "fullAt" in taken ? { value: taken.fullAt, endsAt: taken.fullAt } : taken;
 }
 
 function stepOfWindow({ amount, limit, endsAt }: WindowCharge, known: Counter | undefined, now: number): Step {
