@@ -12,7 +12,10 @@ export interface DataReference {
   readonly path: string;
   /** True if the code appends a part that is known only at run time. */
   readonly isPrefix: boolean;
-  /** True if a call gets the path itself, so that it may read a file with code: uglify-js evaluates the text of its own modules. */
+  /**
+   * True if a call gets the path itself, or `require.resolve()` names it in a module that reads files, so that the file may contain code: uglify-js
+   * evaluates the text of its own modules.
+   */
   readonly isExact: boolean;
 }
 

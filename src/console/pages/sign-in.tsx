@@ -20,7 +20,9 @@ export function SignIn(): JSX.Element {
   // Another tab may have signed in: this one goes on where it was.
   useEffect(() => {
     const look = (): void => {
-      if (document.visibilityState === "visible") loadMe().catch(() => {});
+      if (document.visibilityState !== "visible") return;
+      // Without a session, this page stays as it is.
+      loadMe().catch(() => {});
     };
     document.addEventListener("visibilitychange", look);
     return () => document.removeEventListener("visibilitychange", look);
