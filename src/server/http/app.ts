@@ -9,7 +9,7 @@ import type { TenantRecord } from "../records/tenants.ts";
 import { addConsolePage } from "./console-page.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
 import { addOidcRoutes } from "./oidc-routes.ts";
-import { answerFailure, RequestError } from "./problem.ts";
+import { answerFailure, RequestError, SECURITY_HEADERS } from "./problem.ts";
 import { addApprovalRoutes } from "./routes/approvals.ts";
 import { addAuditRoutes } from "./routes/audit.ts";
 import { addCallRecordRoutes } from "./routes/call-records.ts";
@@ -35,16 +35,6 @@ import { addWebhookRoutes } from "./routes/webhooks.ts";
 import { toInvalid } from "./validate.ts";
 
 const MAX_URL_LENGTH = 4_096;
-
-/** Headers of every response. Nothing that the API returns may be rendered, framed, cached or guessed. */
-const SECURITY_HEADERS = {
-  "cache-control": "no-store",
-  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-  "cross-origin-resource-policy": "same-origin",
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff",
-  "x-frame-options": "DENY",
-} as const;
 
 const nameOf = (host: string): string => host.replace(/:\d+$/, "").toLowerCase();
 

@@ -12,6 +12,16 @@ const OPEN_CALL_SECONDS = 1;
 /** How a client authenticates. */
 export const CHALLENGE = 'Bearer realm="glovebox"';
 
+/** Headers of every response. Nothing that the API returns may be rendered, framed, cached or guessed. */
+export const SECURITY_HEADERS = {
+  "cache-control": "no-store",
+  "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+} as const;
+
 /** Codes of errors that concern the request, in addition to those of the library. */
 export const REQUEST_ERRORS = {
   MALFORMED: 400,
@@ -19,12 +29,15 @@ export const REQUEST_ERRORS = {
   FORBIDDEN: 403,
   NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
+  REQUEST_TIMEOUT: 408,
   CONFLICT: 409,
   INVALID: 422,
   TOO_LARGE: 413,
   URL_TOO_LONG: 414,
   UNSUPPORTED_MEDIA_TYPE: 415,
+  EXPECTATION_FAILED: 417,
   RATE_LIMITED: 429,
+  HEADERS_TOO_LARGE: 431,
   UNAVAILABLE: 503,
 } as const;
 export type RequestErrorCode = keyof typeof REQUEST_ERRORS;

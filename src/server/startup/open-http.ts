@@ -1,6 +1,6 @@
 // Last stage of a start: the HTTP API and the console, on the port of the server.
+import type { Server } from "node:http";
 import { join } from "node:path";
-import type { ServerType } from "@hono/node-server";
 import { OidcSignIn } from "../auth/oidc.ts";
 import type { ServerConfig } from "../config/server-options.ts";
 import { createApp } from "../http/app.ts";
@@ -20,7 +20,7 @@ import type { Storage } from "./open-storage.ts";
 import { logErrors, type Startup } from "./startup.ts";
 
 export interface OpenHttp {
-  readonly server: ServerType;
+  readonly server: Server;
   readonly forwarding: SessionForwarding;
 }
 
@@ -76,6 +76,7 @@ export async function openHttp(
       onError: logErrors(log, "readiness"),
     }),
   );
+  const onError = (error: unknown, requestId: string): void => log.error({ err: error, requestId }, "request");
   const app = createApp({
     database,
     glovebox,
@@ -115,13 +116,14 @@ export async function openHttp(
     unread,
     readiness,
     acceptsCalls: () => state.acceptsCalls,
-    onError: (error, requestId) => log.error({ err: error, requestId }, "request"),
+    onError,
   });
-  const server = await listen(app, config, kind === "postgres" ? services.peerServer : undefined, unread);
+  const peerServer = kind === "postgres" ? services.peerServer : undefined;
+  const server = await listen(app, config, { peers: peerServer, unread, onError });
   // A start that fails from here on leaves the port free for the next attempt.
   resources.defer(() => {
     server.close();
-    if ("closeAllConnections" in server) server.closeAllConnections();
+    server.closeAllConnections();
   });
   return { server, forwarding };
 }

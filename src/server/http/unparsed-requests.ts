@@ -1,0 +1,137 @@
+// Answers the requests that do not reach the application, because Node's HTTP parser or its adapter rejects them, in the form of all other errors.
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import { RequestError as AdapterError } from "@hono/node-server";
+import { createId } from "../ids.ts";
+import { type ErrorResponse, RequestError, SECURITY_HEADERS, toProblem } from "./problem.ts";
+
+/** Limits of Node's parser. */
+export interface ParserLimits {
+  /** Longest time in ms until the headers of a request are complete. */
+  readonly headersTimeout: number;
+  /** Longest time in ms until a request is complete. */
+  readonly requestTimeout: number;
+  /** Bytes of a URL and the headers together, and of the extensions of chunks. */
+  readonly maxHeaderSize: number;
+}
+
+/** Returns what a client learns about a message that Node's parser rejects, by the code of the parser's error. */
+function toRejection(code: string | undefined, limits: ParserLimits): RequestError {
+  const { headersTimeout, requestTimeout, maxHeaderSize } = limits;
+  if (code === "HPE_HEADER_OVERFLOW")
+    return new RequestError(
+      "HEADERS_TOO_LARGE",
+      `Expected a URL and headers of at most ${maxHeaderSize} bytes together`,
+    );
+  if (code === "HPE_CHUNK_EXTENSIONS_OVERFLOW")
+    return new RequestError("TOO_LARGE", `Expected extensions of chunks of at most ${maxHeaderSize} bytes together`);
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT")
+    return new RequestError(
+      "REQUEST_TIMEOUT",
+      `Expected the headers of a request within ${headersTimeout} ms, and all of it within ${requestTimeout} ms`,
+    );
+  return new RequestError("MALFORMED", "Expected a request of HTTP/1.1");
+}
+
+/** A request whose response has not been sent completely. */
+interface OpenRequest {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** Returns the response to a request that no handler has received, with all its headers. */
+function toAnswer(error: unknown, requestId = createId("request")): ErrorResponse & { readonly text: string } {
+  const problem = toProblem(error, requestId);
+  const headers = {
+    ...SECURITY_HEADERS,
+    ...problem.headers,
+    "content-type": "application/json",
+    "x-request-id": requestId,
+  };
+  return { ...problem, headers, text: JSON.stringify(problem.body) };
+}
+
+/**
+ * Returns the response to a request that the adapter cannot pass on, for example because its URL is invalid.
+ * @param onError receives every other error
+ */
+export function answerAdapterError(thrown: unknown, onError: (error: unknown, requestId: string) => void): Response {
+  const requestId = createId("request");
+  const isMalformed = thrown instanceof AdapterError;
+  if (!isMalformed) onError(thrown, requestId);
+  const expected = "Expected a path that begins with a slash as the URL, and a valid Host header";
+  const { status, headers, text } = toAnswer(isMalformed ? new RequestError("MALFORMED", expected) : thrown, requestId);
+  return new Response(text, { status, headers });
+}
+
+/** Returns a whole response as it is sent, after which the connection ends. */
+function toMessage(error: RequestError): string {
+  const { status, headers, text } = toAnswer(error);
+  const lines = Object.entries({
+    ...headers,
+    "content-length": String(Buffer.byteLength(text)),
+    date: new Date().toUTCString(),
+    connection: "close",
+  }).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`;
+}
+
+/** Ends a connection when everything has been sent. */
+function endConnection(socket: Duplex & { destroySoon?: () => void }): void {
+  if (socket.destroySoon === undefined) socket.end();
+  else socket.destroySoon();
+}
+
+/**
+ * Answers messages that Node's parser rejects, and requests with an expectation that the server does not know. Then the connection ends, since
+ * the parser cannot tell where the next request would begin.
+ */
+export function answerUnparsed(server: Server, limits: ParserLimits): void {
+  /** Requests of a connection in the order in which they are answered. */
+  const open = new WeakMap<Duplex, Set<OpenRequest>>();
+  /** Connections whose last message has been rejected. The parser reports the bytes that follow once more each. */
+  const rejected = new WeakSet<Duplex>();
+
+  server.on("request", (request, response) => {
+    const { socket } = request;
+    const requests = open.get(socket) ?? new Set<OpenRequest>();
+    const entry = { request, response };
+    open.set(socket, requests.add(entry));
+    response.once("close", () => requests.delete(entry));
+  });
+
+  server.on("clientError", (thrown: NodeJS.ErrnoException, socket) => {
+    if (rejected.has(socket)) return;
+    rejected.add(socket);
+    if (!socket.writable) return void socket.destroy();
+    const requests = [...(open.get(socket) ?? [])];
+    const last = requests.at(-1);
+    // An error in a body concerns the request whose body it is. The requests before it are complete, and may have had an effect: each gets its
+    // own response first, so that no client takes this one for theirs.
+    const broken = last?.request.complete === false ? last : undefined;
+    const before = requests.filter((one) => one !== broken);
+    let waiting = before.length;
+    const finish = (): void => {
+      if (socket.destroyed) return;
+      // Half of a response cannot be taken back.
+      if (socket.writable && broken?.response.headersSent !== true)
+        socket.write(toMessage(toRejection(thrown.code, limits)));
+      endConnection(socket);
+    };
+    if (waiting === 0) return finish();
+    for (const { response } of before)
+      response.once("close", () => {
+        waiting -= 1;
+        if (waiting === 0) finish();
+      });
+  });
+
+  server.on("checkExpectation", (request, response) => {
+    const { status, headers, text } = toAnswer(
+      new RequestError("EXPECTATION_FAILED", 'Expected no Expect header, or "Expect: 100-continue"'),
+    );
+    response.writeHead(status, { ...headers, "content-length": Buffer.byteLength(text), connection: "close" });
+    response.end(request.method === "HEAD" ? undefined : text);
+  });
+}
