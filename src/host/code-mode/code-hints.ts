@@ -31,8 +31,13 @@ function useAt(uses: readonly ToolUse[], { offset }: CodeDiagnostic): ToolUse | 
   return uses.findLast((use) => use.offset <= offset && offset - use.offset < MAX_DISTANCE);
 }
 
-/** Adds the tool that was probably meant. */
+/** A line of Markdown that begins or ends a block of code. Within a template literal it is rare, and no error. */
+const FENCE = /^\s{0,3}```/m;
+const FENCE_HINT = "Send the code alone, without Markdown and without text around it";
+
+/** Adds the tool that was probably meant, or that text around the code is not code. */
 export function withTools(diagnostic: CodeDiagnostic, code: string, api: CodeApi): CodeDiagnostic {
+  if (diagnostic.suggestion === undefined && FENCE.test(code)) return { ...diagnostic, suggestion: FENCE_HINT };
   if (!UNKNOWN_NAME.has(diagnostic.code) || diagnostic.suggestion !== undefined) return diagnostic;
   const use = useAt(usesOf(code, api), diagnostic);
   const isInName = use !== undefined && diagnostic.offset <= use.offset + "tools".length + use.name.length + 4;

@@ -32,6 +32,7 @@ import { createCodeToolsCapability, rulesOf } from "./code-tools.ts";
 import type { CodeLanguage, ParsedCodeModeOptions } from "./options.ts";
 import { type CodeTools, createNameLookup, pinTools, renamedTools } from "./pinned-tools.ts";
 import {
+  hintOf,
   isCodeFailure,
   type RunOutput,
   readValue,
@@ -279,12 +280,14 @@ class CodeRun {
     const { maxLogBytes } = this.#dependencies.options;
     const logs = toLogLines(this.#log.entries, this.#log.dropped, maxLogBytes);
     const calls = toCalls(this.#call.chain, this.#nameOf);
+    const hint = fields.hint ?? hintOf(fields, calls);
     const ms = (value: number | undefined): number | undefined => (value === undefined ? undefined : Math.round(value));
     const output: RunOutput = {
       ...fields,
       ...(this.#approvals.length === 0 ? {} : { approvals: this.#approvals }),
       ...(logs.length === 0 ? {} : { logs }),
       ...(calls.length === 0 ? {} : { calls }),
+      ...(hint === undefined ? {} : { hint }),
       usage: {
         ...usageOf(usage, performance.now() - this.#began),
         ...(this.#checkMs === undefined ? {} : { checkMs: ms(this.#checkMs) as number }),

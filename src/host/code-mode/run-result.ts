@@ -125,6 +125,21 @@ export function toCalls(
   });
 }
 
+/** Returns what a model should know of a run that says nothing else: what was not awaited, and what code cannot have. */
+export function hintOf(
+  { status, error }: Pick<RunOutput, "status" | "error">,
+  calls: NonNullable<RunOutput["calls"]>,
+): string | undefined {
+  const unfinished = calls.filter((one) => one.unfinished !== undefined).map(({ tool }) => tool);
+  if (status === "ok" && unfinished.length > 0) {
+    return `The code ended before its calls of ${unfinished.join(", ")} had: their results are missing, and they may have had effects. Write \`await\` before each call, and \`await Promise.all(list)\` (Python: \`await asyncio.gather(*list)\`) for a list of calls`;
+  }
+  if (status === "failed" && error?.code === "CAPABILITY_DENIED") {
+    return "Code has no network and no files, only its tools and globals. Find a tool with search_tools";
+  }
+  return undefined;
+}
+
 export const toShownMessage = (message: string): string => cut(message, MAX_MESSAGE);
 
 /** Describes a failure of the code for the model. */

@@ -176,6 +176,25 @@ test("a class in Python has the fields of references and of allOf", () => {
   }
 });
 
+test("a list in Python has the types of all its items, also of those that are described one by one", () => {
+  const number = { type: "number" };
+  const outputSchema = {
+    type: "object",
+    properties: {
+      pair: { type: "array", prefixItems: [number, { type: "string" }], items: false },
+      flags: { type: "array", prefixItems: [number], items: { type: "boolean" } },
+      open: { type: "array", prefixItems: [number] },
+      all: { type: "array", items: number },
+    },
+    required: ["pair", "flags", "open", "all"],
+  } as const;
+  const definition = { name: "lists", description: "", inputSchema: { type: "object" }, outputSchema } as const;
+  const { python } = createCodeApi([definition as never]);
+  expect(python).toContain(
+    "    pair: list[float | str]\n    flags: list[float | bool]\n    open: list[Any]\n    all: list[float]\n",
+  );
+});
+
 test("compiles for any JSON as a schema", async () => {
   const keyword = fc.constantFrom(
     ...["type", "properties", "items", "prefixItems", "enum", "$ref", "allOf", "anyOf", "oneOf", "const", "required"],

@@ -238,6 +238,24 @@ describe("run_code", { timeout: PATIENCE_MS }, () => {
     });
   });
 
+  test("says what a model forgot: an await, the code alone, and that there is no network", async () => {
+    await using codeMode = open({ language: ["typescript", "python"] });
+    const unawaited = await run(codeMode, "const sums = [1, 2].map((a) => tools.add({ a, b: 1 }));\nreturn sums");
+    expect(unawaited).toMatchObject({ status: "ok", hint: expect.stringContaining("await Promise.all(list)") });
+    expect(unawaited.hint).toContain("its calls of add had");
+    expect(await run(codeMode, "return (await tools.add({ a: 1, b: 2 })).sum")).not.toHaveProperty("hint");
+    expect(await run(codeMode, "Here it is:\n```ts\nreturn 1\n```\nThis returns 1.")).toMatchObject({
+      status: "rejected",
+      diagnostics: expect.arrayContaining([
+        expect.objectContaining({ line: 1, suggestion: expect.stringContaining("without Markdown") }),
+      ]),
+    });
+    expect(await run(codeMode, "return (await fetch('https://example.com')).status")).toMatchObject({
+      status: "failed",
+      hint: expect.stringContaining("Code has no network"),
+    });
+  });
+
   test("lists calls that had not ended when the code did", async () => {
     const begun: unknown[] = [];
     const pay = (input: unknown): Promise<never> => {

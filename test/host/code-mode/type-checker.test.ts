@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { findCompiler } from "../../../src/host/code-mode/type-checker/compiler.ts";
 import { TypeChecker } from "../../../src/host/code-mode/type-checker/type-checker.ts";
-import { failureOf } from "../../support/host-zone.ts";
+import { failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { isAlive } from "../../support/processes.ts";
 
 const BUSY_MACHINE_MS = 60_000;
@@ -16,6 +16,8 @@ const declarations = `export {};
 interface Tools {
   orders(input: { id: string; limit?: number }): Promise<{ items: { id: number; total: number }[] }>;
   raw(input?: {}): Promise<unknown>;
+  find(input: { kind?: "new" | "old" }): Promise<string>;
+  mark(kind: "new" | "old"): Promise<string>;
 }
 declare global { const tools: Tools; }`;
 const check = async (code: string) => (await checker.check({ code, declarations })).diagnostics;
@@ -76,6 +78,31 @@ test.for<readonly [string, string, object]>([
     "import fs from 'fs';\nreturn 1",
     { line: 1, suggestion: expect.stringContaining("Remove the import") },
   ],
+  [
+    "an optional property of a value without a type",
+    "const r = await tools.raw();\nreturn r?.items?.[0] ?? 1",
+    { line: 2, code: 2339, suggestion: expect.stringContaining("state the type with `as`") },
+  ],
+  [
+    "an object without a type that the code fills",
+    "const all = {};\nall.first = 1;",
+    { line: 2, suggestion: expect.stringContaining("Record<string, any>") },
+  ],
+  [
+    "a text that is wider than an enum",
+    "const kinds = ['new', 'old'];\nfor (const kind of kinds) await tools.find({ kind });",
+    { line: 2, code: 2322, suggestion: expect.stringContaining("as const") },
+  ],
+  [
+    "a text as the argument that is wider than an enum",
+    "const kind: string = 'new';\nawait tools.mark(kind);",
+    { line: 2, code: 2345, suggestion: expect.stringContaining("as const") },
+  ],
+  [
+    "dates that are subtracted",
+    "return new Date(1) - new Date(0)",
+    { code: 2362, suggestion: expect.stringContaining("getTime()") },
+  ],
   ["a syntax error", "const x = ;", { line: 1, column: 11, code: 1109 }],
   ["text of several bytes before it", "/* ä€😀 */ const x: number = 'a'", { column: 18 }],
 ])("reports %s", async ([, code, expected]) => {
@@ -84,6 +111,23 @@ test.for<readonly [string, string, object]>([
   for (const { line, column, message } of diagnostics) {
     expect([line > 0, column > 0, message.length < 1_000]).toEqual([true, true, true]);
   }
+});
+
+test("knows each method of console, and the classes of the platform", async () => {
+  const tool = { name: "globals", source: "export default () => Object.getOwnPropertyNames(console)" };
+  await using glovebox = await makeGlovebox();
+  await glovebox.addTool(tool);
+  const methods = outputOf(await glovebox.execute({ id: "g", toolName: "globals", arguments: {} })) as string[];
+  expect(methods.length).toBeGreaterThan(15);
+  // `Console` is a class, for Node.js programs that write to streams of their own.
+  const uses = methods.filter((name) => name !== "Console").map((name) => `console.${name}();`);
+  expect(await check(uses.join("\n"))).toEqual([]);
+  expect(
+    await check(`const form = new FormData(); form.append("file", new File(["a"], "a.txt"));
+      const text = await new Response(new Blob(["a"])).text();
+      for await (const part of new ReadableStream().pipeThrough(new DecompressionStream("gzip"))) console.log(part, text);
+      return new Request("https://x.test").method + new CustomEvent("a", { detail: 1 }).detail`),
+  ).toEqual([]);
 });
 
 test("checks a whole module, and keeps nothing of the code before", async () => {

@@ -110,8 +110,13 @@ class PythonTypes {
 
   #typed(schema: Node, type: unknown, name: string, depth: number): string {
     if (type === "array") {
-      const { items } = schema;
-      return `list[${isNode(items) ? this.type(items, `${name}Item`, depth + 1) : "Any"}]`;
+      const { items, prefixItems } = schema;
+      // A list of Python has one type for all its items, also for those that the schema describes one by one.
+      const first = (Array.isArray(prefixItems) ? prefixItems.slice(0, MAX_LITERALS) : []).map((item, index) =>
+        this.type(item, `${name}Item${index + 1}`, depth + 1),
+      );
+      const others = isNode(items) ? [this.type(items, `${name}Item`, depth + 1)] : items === false ? [] : ["Any"];
+      return `list[${union([...first, ...others])}]`;
     }
     if (type === "object") return this.#object(schema, name, depth);
     return typeof type === "string" && Object.hasOwn(SCALARS, type) ? (SCALARS[type] ?? "Any") : "Any";

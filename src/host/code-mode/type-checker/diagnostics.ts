@@ -31,6 +31,8 @@ const cut = (text: string, maxLength: number): string => {
 /** Messages about a name of Node.js, of browsers or of a test runner: the compiler would have the model install its types. */
 const MISSING_PLATFORM: ReadonlySet<number> = new Set([2580, 2581, 2582, 2583, 2584, 2591, 2592, 2593]);
 
+const DATE_HINT = "Convert to a number first: `getTime()` for a Date, `Number()` for a text";
+
 /** Suggestions by message. `{1}` is the first name that the message quotes. */
 const SUGGESTIONS: { readonly [code: number]: string } = {
   1232: "Remove the import: code has no modules. Use the tools, and the globals of JavaScript",
@@ -43,12 +45,25 @@ const SUGGESTIONS: { readonly [code: number]: string } = {
   18047: "Check that {1} is not null first, or use `?.`",
   18048: "Check that {1} is not undefined first, or use `?.`",
   2532: "Check that the object is not undefined first, or use `?.`",
+  2362: DATE_HINT,
+  2363: DATE_HINT,
   1108: "Write the code without a function around it, or call that function",
 };
+
+/** After `?.` the compiler calls a value of the type `unknown` an empty object. */
+const IS_UNKNOWN_OBJECT = /^Property '.{1,100}' does not exist on type '\{\}'\.$/;
+const UNKNOWN_OBJECT_HINT =
+  "The type of this value has no properties. For the output of a tool without an output schema, state the type with `as`, for example `(value as { id: string }[])`; run the tool once and return its value to see it. For an object that the code fills, declare it: `const value: Record<string, any> = {}`";
+/** A variable or a list of texts is wider than the texts that an enum allows. */
+const IS_LOOSE_TEXT = /\b[Tt]ype 'string' is not assignable to (?:parameter of )?type '(?:"[^']*" \| )*"[^']*"/;
+const LOOSE_TEXT_HINT =
+  'Only these texts are allowed: write `as const` after the text or the list, for example `["a", "b"] as const`, or state the type of the variable';
 
 function suggestionOf({ code, text, relatedInformation }: CompilerDiagnostic): string | undefined {
   const related = relatedInformation?.find(({ text: shown }) => /await/.test(shown));
   if (related !== undefined || /'Promise<|'PromiseLike</.test(text)) return "Write `await` before the call of the tool";
+  if (IS_UNKNOWN_OBJECT.test(text)) return UNKNOWN_OBJECT_HINT;
+  if (IS_LOOSE_TEXT.test(text)) return LOOSE_TEXT_HINT;
   const name = /'([^']{1,100})'/.exec(text)?.[1] ?? "The value";
   if (MISSING_PLATFORM.has(code)) return `${name} does not exist here: use the tools, and the globals of JavaScript`;
   return SUGGESTIONS[code]?.replaceAll("{1}", () => name);
