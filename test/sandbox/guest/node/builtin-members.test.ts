@@ -64,8 +64,8 @@ test.for([
   ["child_process", "ChildProcess", "cannot start processes"],
   ["crypto", "DiffieHellman", "use WebCrypto"],
   ["fs", "Utf8Stream", "in-memory files"],
-  ["util", "MIMEType", "does not support it"],
-  ["http", "WebSocket", "use fetch"],
+  ["net", "BoundSocket", "has no sockets"],
+  ["perf_hooks", "PerformanceResourceTiming", "user timing"],
 ])("a class that extends %s.%s fails when it is constructed", async ([module, name, reason]) => {
   const end = await runGuest(`() => {
     const Parent = process.getBuiltinModule("node:${module}").${name};
@@ -86,6 +86,28 @@ test("a package can construct a TLSSocket over a stream while it loads, but not 
     return socket.write("x");
   }`);
   expect(end).toMatchObject({ outcome: "thrown", value: { code: "ERR_SANDBOX_UNSUPPORTED" } });
+});
+
+test("classes that modules share with the global object are the same", async () => {
+  const { value } = await runGuest(() => {
+    const isSame = (module: string, name: string): boolean => {
+      const members = process.getBuiltinModule(module) as unknown as Record<string, unknown>;
+      return typeof members[name] === "function" && members[name] === (globalThis as Record<string, unknown>)[name];
+    };
+    const { constants } = process.getBuiltinModule("node:perf_hooks");
+    const { port1 } = new MessageChannel() as unknown as {
+      port1: { ref(): void; unref(): void; hasRef(): boolean };
+    };
+    port1.ref();
+    port1.unref();
+    return [
+      ...["CloseEvent", "MessageEvent", "WebSocket"].map((name) => isSame("http", name)),
+      ...["Performance", "PerformanceEntry", "PerformanceObserverEntryList"].map((name) => isSame("perf_hooks", name)),
+      constants.NODE_PERFORMANCE_GC_MAJOR,
+      port1.hasRef(),
+    ];
+  });
+  expect(value).toEqual([true, true, true, true, true, true, 4, false]);
 });
 
 test("factories of Node can be called with new", async () => {

@@ -156,7 +156,6 @@ describe("the table of built-ins", () => {
   test.for([
     ["net", "connect", /sockets; use fetch/],
     ["tls", "connect", /use fetch/],
-    ["http", "WebSocket", /use fetch/],
     ["http2", "connect", /use fetch/],
     ["dgram", "createSocket", /use fetch/],
     ["dns", "lookup", /use fetch/],
@@ -299,7 +298,162 @@ describe("node:async_hooks", () => {
         return [seen, before, hasSubscribers("x"), result];
       },
     ],
+    [
+      "traces calls with callbacks, results that are no promises, and errors",
+      async () => {
+        const { tracingChannel, channel } = process.getBuiltinModule("node:diagnostics_channel");
+        const { AsyncLocalStorage } = process.getBuiltinModule("node:async_hooks");
+        const seen: unknown[] = [];
+        const tracing = tracingChannel("traced");
+        const storage = new AsyncLocalStorage<object>();
+        const note = (phase: string) => (message: unknown) => {
+          seen.push([phase, { ...(message as object) }, storage.getStore() ?? null]);
+        };
+        const handlers = {
+          start: note("start"),
+          end: note("end"),
+          asyncStart: note("asyncStart"),
+          asyncEnd: note("asyncEnd"),
+          error: note("error"),
+        };
+        const untraced = tracing.traceCallback(
+          (a: number, done: (error: null, value: number) => void) => done(null, a),
+          -1,
+          {},
+          null,
+          7,
+          (_: null, value: number) => seen.push(value),
+        );
+        tracing.subscribe(handlers as never);
+        tracing.start.bindStore(storage, (data) => ({ started: Object.keys(data as object) }) as never);
+        const later = (name: string, fail: boolean): Promise<unknown> =>
+          new Promise((resolve) => {
+            tracing.traceCallback(
+              (_first: string, done: (error: unknown, value?: unknown) => void, _last: number) => {
+                setTimeout(() => (fail ? done("failed") : done(null, "value")), 1);
+              },
+              1,
+              { name },
+              null,
+              "first",
+              (error: unknown, value: unknown) => resolve([error, value ?? null]),
+              3,
+            );
+          });
+        const callbacks = [await later("good", false), await later("bad", true)];
+        const fail = (run: () => unknown): unknown => {
+          try {
+            return run();
+          } catch (error) {
+            return (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+          }
+        };
+        const errors = [
+          fail(() => tracing.traceCallback((_callback: unknown) => {}, -1, {}, null, 5)),
+          fail(() =>
+            tracing.traceSync(
+              () => {
+                throw new Error("sync");
+              },
+              { name: "sync" },
+            ),
+          ),
+          fail(() =>
+            tracing.tracePromise(
+              (() => {
+                throw new Error("early");
+              }) as never,
+              { name: "early" },
+            ),
+          ),
+          fail(() => channel(5 as never)),
+          fail(() => tracingChannel({ start: 5 } as never)),
+        ];
+        const settled = await Promise.allSettled([
+          tracing.tracePromise(async () => "async", { name: "async" }),
+          tracing.tracePromise(
+            async () => {
+              throw new Error("late");
+            },
+            { name: "late" },
+          ),
+        ]);
+        const outcomes = settled.map((one) => ("value" in one ? one.value : (one.reason as Error).message));
+        const subscribed = [tracing.hasSubscribers, channel("tracing:traced:end").hasSubscribers];
+        tracing.start.unbindStore(storage);
+        const unsubscribed = [
+          tracing.unsubscribe(handlers as never),
+          tracing.unsubscribe(handlers as never),
+          tracing.hasSubscribers,
+        ];
+        const shown = seen.map((one) =>
+          JSON.stringify(one, (_key, value) => (value instanceof Error ? value.message : value)),
+        );
+        return [untraced ?? null, callbacks, errors, outcomes, subscribed, unsubscribed, shown];
+      },
+    ],
+    [
+      "publishes to all subscribers of a channel, to which one may be subscribed twice",
+      () => {
+        const { channel } = process.getBuiltinModule("node:diagnostics_channel");
+        const seen: string[] = [];
+        const one = channel("all");
+        const add = (name: string) => () => {
+          seen.push(name);
+        };
+        const [a, b] = [add("a"), add("b")];
+        for (const subscriber of [a, b, a]) one.subscribe(subscriber);
+        one.publish(1);
+        const removed = [one.unsubscribe(a), one.unsubscribe(add("c"))];
+        one.publish(2);
+        return [seen, removed, channel("all") === one, one.name];
+      },
+    ],
   ])("%s", async ([, run]) => {
     await expectLikeNode(run, undefined);
   });
+});
+
+test("a subscriber of a channel that throws disturbs neither the publisher nor other subscribers", async () => {
+  const end = await runGuest(async () => {
+    const { channel } = process.getBuiltinModule("node:diagnostics_channel");
+    const seen: unknown[] = [];
+    channel("throws").subscribe(() => {
+      throw new Error("from a subscriber");
+    });
+    channel("throws").subscribe((message) => void seen.push(message));
+    channel("throws").publish("message");
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    return seen;
+  });
+  expect(end).toMatchObject({ outcome: "output", value: ["message"] });
+  expect(end.logs.join()).toContain("from a subscriber");
+});
+
+test("a bounded channel publishes before and after a call, as in Node 26", async () => {
+  const { value } = await runGuest(() => {
+    interface Bounded {
+      readonly hasSubscribers: boolean;
+      subscribe(handlers: object): void;
+      unsubscribe(handlers: object): boolean;
+      run(context: object, run: () => unknown): unknown;
+    }
+    const { boundedChannel, channel } = process.getBuiltinModule("node:diagnostics_channel") as unknown as {
+      boundedChannel(name: string): Bounded;
+      channel(name: string): { subscribe(run: () => void): void; withStoreScope(data: unknown): Disposable };
+    };
+    const seen: unknown[] = [];
+    const bounded = boundedChannel("b");
+    const handlers = { start: (m: object) => seen.push({ start: m }), end: (m: object) => seen.push({ end: m }) };
+    bounded.subscribe(handlers);
+    const result = bounded.run({ a: 1 }, () => {
+      seen.push("runs");
+      return 5;
+    });
+    const left = [bounded.unsubscribe(handlers), bounded.hasSubscribers];
+    channel("scope").subscribe(() => seen.push("scope"));
+    channel("scope").withStoreScope({})[Symbol.dispose]();
+    return [seen, result, left];
+  });
+  expect(value).toEqual([[{ start: { a: 1 } }, "runs", { end: { a: 1 } }, "scope"], 5, [true, false]]);
 });

@@ -110,6 +110,13 @@ export class MessagePort extends EventTarget {
     });
   }
 
+  // Node's. An open port keeps no tool running, so these have no effect.
+  ref(): void {}
+  unref(): void {}
+  hasRef(): boolean {
+    return false;
+  }
+
   get onmessage(): unknown {
     return getHandler(this, "message");
   }

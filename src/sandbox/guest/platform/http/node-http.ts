@@ -64,7 +64,12 @@ Object.assign(http, clientOf(http));
 Object.assign(https, clientOf(https));
 nameClasses({ Agent: HttpAgent, ClientRequest, IncomingMessage, OutgoingMessage, Server, ServerResponse });
 nameClasses({ Agent: HttpsAgent });
-addUnsupported(http, "http", USE_FETCH, "CloseEvent MessageEvent WebSocket setGlobalProxyFromEnv");
+addUnsupported(http, "http", USE_FETCH, "setGlobalProxyFromEnv");
+/** As in Node, these are the global classes. */
+for (const name of ["CloseEvent", "MessageEvent", "WebSocket"]) {
+  const get = (): unknown => (globalThis as unknown as { readonly [name: string]: unknown })[name];
+  Object.defineProperty(http, name, { get, enumerable: true, configurable: true });
+}
 
 const HTTPParser = (): never => {
   throw unsupported("HTTPParser", USE_FETCH);

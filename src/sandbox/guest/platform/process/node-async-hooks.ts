@@ -1,10 +1,10 @@
-// node:async_hooks (AsyncLocalStorage and AsyncResource) and node:diagnostics_channel. async-context.ts propagates the context.
+// node:async_hooks (AsyncLocalStorage and AsyncResource), and the module of node:diagnostics_channel. async-context.ts propagates the context.
 
 import { ACTIVATION_EXPORT } from "../../../contract/node-builtins.ts";
 import { nameClasses } from "../shared/class-names.ts";
 import { checkFunction, nodeError } from "../shared/node-error.ts";
-import { unsupportedMembers } from "../shared/unsupported-members.ts";
 import { Activation, type AnyFunction, type ContextFrame, currentFrame, enterFrame, runIn } from "./async-context.ts";
+import { diagnosticsChannel } from "./diagnostics-channel.ts";
 
 export class AsyncLocalStorage {
   readonly #defaultValue: unknown;
@@ -101,130 +101,6 @@ export class AsyncResource {
   }
 }
 
-type Subscriber = (message: unknown, name: string | symbol) => void;
-
-class Channel {
-  readonly name: string | symbol;
-  #subscribers: Subscriber[] = [];
-  readonly #stores = new Map<AsyncLocalStorage, ((data: unknown) => unknown) | undefined>();
-
-  constructor(name: string | symbol) {
-    this.name = name;
-  }
-  get hasSubscribers(): boolean {
-    return this.#subscribers.length > 0 || this.#stores.size > 0;
-  }
-  subscribe(subscriber: Subscriber): void {
-    checkFunction(subscriber, "subscription");
-    this.#subscribers = [...this.#subscribers, subscriber];
-  }
-  unsubscribe(subscriber: Subscriber): boolean {
-    const left = this.#subscribers.filter((one) => one !== subscriber);
-    const found = left.length < this.#subscribers.length;
-    this.#subscribers = left;
-    return found;
-  }
-  bindStore(store: AsyncLocalStorage, transform?: (data: unknown) => unknown): void {
-    this.#stores.set(store, transform);
-  }
-  unbindStore(store: AsyncLocalStorage): boolean {
-    return this.#stores.delete(store);
-  }
-  publish(message: unknown): void {
-    for (const subscriber of this.#subscribers) subscriber(message, this.name);
-  }
-  runStores(message: unknown, run: AnyFunction, receiver?: unknown, ...args: unknown[]): unknown {
-    let inner = (): unknown => {
-      this.publish(message);
-      return Reflect.apply(run, receiver, args);
-    };
-    for (const [store, transform] of this.#stores) {
-      const next = inner;
-      inner = () => store.run(transform === undefined ? message : transform(message), next);
-    }
-    return inner();
-  }
-}
-
-const channels = new Map<string | symbol, Channel>();
-
-function channel(name: string | symbol): Channel {
-  const known = channels.get(name) ?? new Channel(name);
-  channels.set(name, known);
-  return known;
-}
-
-const PHASES = ["start", "end", "asyncStart", "asyncEnd", "error"] as const;
-type Phases = { readonly [Phase in (typeof PHASES)[number]]: Channel };
-
-class TracingChannel {
-  readonly start: Channel;
-  readonly end: Channel;
-  readonly asyncStart: Channel;
-  readonly asyncEnd: Channel;
-  readonly error: Channel;
-
-  constructor(given: string | Phases) {
-    const phase = (name: (typeof PHASES)[number]): Channel =>
-      typeof given === "string" ? channel(`tracing:${given}:${name}`) : given[name];
-    this.start = phase("start");
-    this.end = phase("end");
-    this.asyncStart = phase("asyncStart");
-    this.asyncEnd = phase("asyncEnd");
-    this.error = phase("error");
-  }
-  get hasSubscribers(): boolean {
-    return PHASES.some((phase) => this[phase].hasSubscribers);
-  }
-  subscribe(handlers: { readonly [phase: string]: Subscriber }): void {
-    for (const phase of PHASES) if (handlers[phase] !== undefined) this[phase].subscribe(handlers[phase]);
-  }
-  unsubscribe(handlers: { readonly [phase: string]: Subscriber }): boolean {
-    return PHASES.every((phase) => handlers[phase] === undefined || this[phase].unsubscribe(handlers[phase]));
-  }
-  traceSync(
-    run: AnyFunction,
-    context: { [name: string]: unknown } = {},
-    receiver?: unknown,
-    ...args: unknown[]
-  ): unknown {
-    return this.start.runStores(context, () => {
-      try {
-        context.result = Reflect.apply(run, receiver, args);
-        return context.result;
-      } catch (error) {
-        context.error = error;
-        this.error.publish(context);
-        throw error;
-      } finally {
-        this.end.publish(context);
-      }
-    });
-  }
-  tracePromise(
-    run: AnyFunction,
-    context: { [name: string]: unknown } = {},
-    receiver?: unknown,
-    ...args: unknown[]
-  ): unknown {
-    return this.start.runStores(context, () => {
-      const settle = (name: "result" | "error") => (value: unknown) => {
-        context[name] = value;
-        if (name === "error") this.error.publish(context);
-        this.asyncStart.publish(context);
-        this.asyncEnd.publish(context);
-        if (name === "error") throw value;
-        return value;
-      };
-      try {
-        return Promise.resolve(Reflect.apply(run, receiver, args)).then(settle("result"), settle("error"));
-      } finally {
-        this.end.publish(context);
-      }
-    });
-  }
-}
-
 interface Hook {
   enable(): Hook;
   disable(): Hook;
@@ -245,13 +121,5 @@ export const builtins = {
     executionAsyncResource: (): object => ({}),
     triggerAsyncId: (): number => 0,
   },
-  diagnostics_channel: {
-    Channel,
-    channel,
-    hasSubscribers: (name: string | symbol): boolean => channels.get(name)?.hasSubscribers ?? false,
-    subscribe: (name: string | symbol, subscriber: Subscriber): void => channel(name).subscribe(subscriber),
-    unsubscribe: (name: string | symbol, subscriber: Subscriber): boolean => channel(name).unsubscribe(subscriber),
-    tracingChannel: (given: string | Phases): TracingChannel => new TracingChannel(given),
-    ...unsupportedMembers("diagnostics_channel", "use channel()", "BoundedChannel boundedChannel"),
-  },
+  diagnostics_channel: diagnosticsChannel,
 };

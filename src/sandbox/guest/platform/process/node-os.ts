@@ -5,7 +5,7 @@ import { Console } from "../console/console-class.ts";
 import { cryptoConstants } from "../crypto/node-crypto-constants.ts";
 import { checkString, nodeError, unsupported } from "../shared/node-error.ts";
 import { addUnsupported } from "../shared/unsupported-members.ts";
-import { dlopen, errno, fsConstants, priority, signals } from "./os-constants.ts";
+import { dlopen, errno, fsConstants, gcConstants, priority, signals } from "./os-constants.ts";
 
 declare const performance: { now(): number };
 
@@ -54,7 +54,7 @@ const web = globalThis as unknown as { readonly [name: string]: unknown };
 /** The platform's own classes, where it has them. */
 const perfHooks = Object.defineProperties(
   {
-    constants: {},
+    constants: gcConstants,
     monitorEventLoopDelay: () => {
       throw unsupported("perf_hooks.monitorEventLoopDelay()", "a tool's event loop is not measured");
     },
@@ -62,10 +62,15 @@ const perfHooks = Object.defineProperties(
     timerify: (run: unknown): unknown => run,
   },
   Object.fromEntries(
-    ["performance", "PerformanceEntry", "PerformanceMark", "PerformanceMeasure", "PerformanceObserver"].map((name) => [
-      name,
-      { enumerable: true, get: () => web[name] },
-    ]),
+    [
+      "performance",
+      "Performance",
+      "PerformanceEntry",
+      "PerformanceMark",
+      "PerformanceMeasure",
+      "PerformanceObserver",
+      "PerformanceObserverEntryList",
+    ].map((name) => [name, { enumerable: true, get: () => web[name] }]),
   ),
 );
 
@@ -167,7 +172,7 @@ addUnsupported(
   perfHooks,
   "perf_hooks",
   "use performance.now() and user timing",
-  "Performance PerformanceObserverEntryList PerformanceResourceTiming createHistogram createSlidingWindowHistogram importHistogram",
+  "PerformanceResourceTiming createHistogram createSlidingWindowHistogram importHistogram",
 );
 addUnsupported(
   Module,

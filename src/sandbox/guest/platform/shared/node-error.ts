@@ -19,7 +19,8 @@ export function nodeError(Base: ErrorClass, code: string, message: string): Erro
   return Object.assign(error, { code });
 }
 
-function describe(value: unknown): string {
+/** Returns " Received type string ('x')" and the like, for the end of a message. */
+export function describeValue(value: unknown): string {
   if (value === null || value === undefined) return ` Received ${value}`;
   if (typeof value === "function") return ` Received function ${value.name}`;
   if (typeof value === "object") {
@@ -40,7 +41,7 @@ export function invalidArgument(name: string, expected: string, got: unknown): E
     : name.includes(".")
       ? `The "${name}" property`
       : `The "${name}" argument`;
-  return nodeError(TypeError, "ERR_INVALID_ARG_TYPE", `${subject} must be ${expected}.${describe(got)}`);
+  return nodeError(TypeError, "ERR_INVALID_ARG_TYPE", `${subject} must be ${expected}.${describeValue(got)}`);
 }
 
 export function checkString(value: unknown, name: string): asserts value is string {

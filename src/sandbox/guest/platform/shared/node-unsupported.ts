@@ -1,7 +1,9 @@
 // Built-in modules without a meaning in a sandbox. They can be imported, and their functions throw an error that names an alternative. Pure
-// queries (isIP, isMainThread) return a value.
+// queries (isIP, BlockList, isMainThread) return a value.
 
 import { EventEmitter } from "../events/node-events.ts";
+import { BlockList, SocketAddress } from "../net/block-list.ts";
+import { isIP, isIPv4, isIPv6 } from "../net/ip-address.ts";
 import { callable } from "./callable-classes.ts";
 import { checkString, unsupported } from "./node-error.ts";
 import { unsupportedMembers } from "./unsupported-members.ts";
@@ -16,33 +18,10 @@ const CODE = "a tool has one context; use vm.runInThisContext() or Function";
 const ENGINE = "a tool cannot control the engine";
 const NAMES = "a tool has no DNS; use fetch, which the host can grant";
 
-const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}$/;
-
-function isIPv4(text: unknown): boolean {
-  return typeof text === "string" && IPV4.test(text) && !/(?:^|\.)0\d/.test(text);
-}
-
-function isIPv6(text: unknown): boolean {
-  if (typeof text !== "string") return false;
-  const [address = "", ...zone] = text.split("%");
-  if (zone.length > 1 || zone[0] === "" || !/^[0-9a-f:.]+$/i.test(address)) return false;
-  try {
-    return (
-      new (globalThis as unknown as { URL: new (url: string) => object }).URL(`http://[${address}]/`) !== undefined
-    );
-  } catch {
-    return false;
-  }
-}
-
-const isIP = (text: unknown): 0 | 4 | 6 => (isIPv4(text) ? 4 : isIPv6(text) ? 6 : 0);
-
 const net = {
-  ...unsupportedAll(
-    "net",
-    SOCKETS,
-    "BlockList BoundSocket Server Socket SocketAddress Stream connect createConnection createServer",
-  ),
+  ...unsupportedAll("net", SOCKETS, "BoundSocket Server Socket Stream connect createConnection createServer"),
+  BlockList,
+  SocketAddress,
   isIP,
   isIPv4,
   isIPv6,

@@ -1,10 +1,21 @@
 // node:util. inspect and format are those of console.
 
 import { format, formatWithOptions, inspect } from "../console/inspect.ts";
+import { signals } from "../process/os-constants.ts";
 import { checkFunction, checkString, invalidArgument, nodeError } from "../shared/node-error.ts";
 import { addUnsupported } from "../shared/unsupported-members.ts";
+import { getCallSites } from "./call-sites.ts";
 import { isDeepStrictEqual } from "./deep-equal.ts";
+import { diff } from "./diff.ts";
+import { MIMEParams, MIMEType } from "./mime-type.ts";
 import { parseArgs } from "./parse-args.ts";
+import {
+  errnoException,
+  exceptionWithHostPort,
+  getSystemErrorMap,
+  getSystemErrorMessage,
+  getSystemErrorName,
+} from "./system-errors.ts";
 import { types } from "./value-types.ts";
 
 export { isDeepLooseEqual, isDeepStrictEqual, isPartialDeepEqual } from "./deep-equal.ts";
@@ -146,19 +157,58 @@ async function aborted(signal: {
   await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
-const web = globalThis as unknown as { readonly TextEncoder: unknown; readonly TextDecoder: unknown };
+interface WebClasses {
+  readonly AbortController: new () => object;
+  readonly AbortSignal: new () => object;
+  readonly TextEncoder: unknown;
+  readonly TextDecoder: unknown;
+}
+const web = globalThis as unknown as WebClasses;
+/** POSIX: the exit code of a process that a signal has ended is this number plus that of the signal. */
+const EXITED_BY_SIGNAL = 128;
+
+/** Returns the signal itself: a tool has no other thread that it could transfer it to. */
+function transferableAbortSignal(signal: unknown): unknown {
+  if (!(signal instanceof web.AbortSignal)) throw invalidArgument("signal", "an instance of AbortSignal", signal);
+  return signal;
+}
+
+function markPromiseAsHandled(promise: unknown): void {
+  if (!types.isPromise(promise)) throw invalidArgument("promise", "an instance of Promise", promise);
+  Promise.prototype.then.call(promise, undefined, () => {});
+}
+
+function convertProcessSignalToExitCode(signal: unknown): number {
+  const number = Object.hasOwn(signals, signal as string) ? signals[signal as string] : undefined;
+  if (number === undefined) {
+    const names = Object.keys(signals).map((name) => `'${name}'`);
+    const message = `The argument 'signalCode' must be one of: ${names.join(", ")}. Received ${inspect(signal)}`;
+    throw nodeError(TypeError, "ERR_INVALID_ARG_VALUE", message);
+  }
+  return EXITED_BY_SIGNAL + number;
+}
 
 const util = {
+  _errnoException: errnoException,
+  _exceptionWithHostPort: exceptionWithHostPort,
   _extend: (target: object, source: unknown): object =>
     typeof source === "object" && source !== null ? Object.assign(target, source) : target,
   aborted,
   callbackify,
+  convertProcessSignalToExitCode,
   debug: debuglog,
   debuglog,
   deprecate,
   format,
   formatWithOptions,
-  getCallSites: (): unknown[] => [],
+  diff,
+  getCallSites,
+  getSystemErrorMap,
+  getSystemErrorMessage,
+  getSystemErrorName,
+  MIMEParams,
+  MIMEType,
+  markPromiseAsHandled,
   inherits,
   inspect,
   isArray: Array.isArray,
@@ -174,15 +224,12 @@ const util = {
   get TextEncoder(): unknown {
     return web.TextEncoder;
   },
+  transferableAbortController: (): object => new web.AbortController(),
+  transferableAbortSignal,
   toUSVString: (text: unknown): string => String(text).toWellFormed(),
   types,
 };
 
-addUnsupported(
-  util,
-  "util",
-  "the sandbox does not support it",
-  "MIMEParams MIMEType convertProcessSignalToExitCode debounce diff getSystemErrorMap getSystemErrorMessage getSystemErrorName markPromiseAsHandled setTraceSigInt throttle transferableAbortController transferableAbortSignal",
-);
+addUnsupported(util, "util", "the sandbox does not support it", "debounce setTraceSigInt throttle");
 
 export const builtins = { util, sys: util, "util/types": types };
