@@ -90,6 +90,8 @@ export class GloveboxClient extends ApiTransport {
     readonly keyId: string;
     readonly tenantId: string | null;
     readonly scopes: readonly string[];
+    /** When the key, token or session expires, in ms since 1970; null if it does not. */
+    readonly expiresAt: number | null;
   }> {
     return await this.request("GET", "/v1/me");
   }

@@ -28,7 +28,7 @@ import { ErrorBox, Loading } from "./parts/controls.tsx";
 import { titleOf } from "./parts/navigation-links.ts";
 import { applyTheme, Shell } from "./parts/shell.tsx";
 import { address, startRouter, urlOf } from "./state/router.ts";
-import { isFramed, loadMe, me } from "./state/session.ts";
+import { isFramed, loadMe, me, watchExpiry } from "./state/session.ts";
 
 function TenantPage({ tenantId, path }: { readonly tenantId: string; readonly path: readonly string[] }): JSX.Element {
   const [page, name] = path;
@@ -146,6 +146,7 @@ function App({ failure }: { readonly failure: unknown }): JSX.Element {
 const root = document.querySelector("#app") as HTMLElement;
 applyTheme();
 startRouter();
+watchExpiry();
 effect(() => {
   document.title = titleOf(address.value.path);
 });

@@ -14,6 +14,7 @@ import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
 import { Timeline } from "../parts/timeline/timeline.tsx";
 import type { TimelineUsage } from "../parts/timeline/timeline-facts.tsx";
+import { serverNow } from "../state/clock.ts";
 import { navigate, urlOf } from "../state/router.ts";
 import { can, client, request } from "../state/session.ts";
 import { readStored, removeStored, store } from "../state/storage.ts";
@@ -60,7 +61,7 @@ export function Draft(props: DraftProps): JSX.Element {
   const hasForm = Object.keys(schema.properties ?? {}).length > 0;
   const sourceFields = { source: code, language, ...(mode === undefined ? {} : { mode }) };
   const run = async (): Promise<void> => {
-    setRan({ at: Date.now(), code });
+    setRan({ at: serverNow(), code });
     setResult(undefined);
     const body = { ...sourceFields, input, ...(name === undefined ? {} : { tool: name }) };
     const path = `/v1/tenants/${encodeURIComponent(tenantId)}/drafts/calls`;

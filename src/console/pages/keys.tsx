@@ -7,13 +7,14 @@ import { Badge, Button, Copyable, Empty, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { Checkbox, SelectField, TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
+import { serverNow } from "../state/clock.ts";
 import { collect } from "../state/collect.ts";
 import { firstKeyCommand } from "../state/first-commands.ts";
 import { type OwnerProps, prefixOf } from "../state/props.ts";
 import { can, client, me, request } from "../state/session.ts";
 
 const stateOf = ({ revokedAt, expiresAt }: ApiKey): string =>
-  revokedAt !== null ? "revoked" : expiresAt !== null && expiresAt <= Date.now() ? "expired" : "active";
+  revokedAt !== null ? "revoked" : expiresAt !== null && expiresAt <= serverNow() ? "expired" : "active";
 
 const describeRate = (limit: ApiKey["rateLimit"]): string =>
   limit === null

@@ -8,6 +8,7 @@ import { SelectField, TextField } from "../parts/fields.tsx";
 import { ChunkChanges, JsonChanges } from "../parts/json-changes.tsx";
 import { RecordingHelp } from "../parts/recording-help.tsx";
 import { Table } from "../parts/table.tsx";
+import { serverNow } from "../state/clock.ts";
 import { formatBytes, formatMs, formatNumber, formatPercent } from "../state/format.ts";
 import { address, setQuery, urlOf } from "../state/router.ts";
 import { can, request } from "../state/session.ts";
@@ -53,7 +54,7 @@ export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data:
     current.current = stop;
     setRunning(stop);
     setError(undefined);
-    const since = Math.max(0, Date.now() - (PERIODS[period]?.[1] ?? 0));
+    const since = Math.max(0, serverNow() - (PERIODS[period]?.[1] ?? 0));
     const body = { version, since, sample: Number(sample) };
     try {
       const path = `${pathOf({ tenantId, name })}/rehearsals`;

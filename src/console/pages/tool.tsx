@@ -13,6 +13,7 @@ import { InputForm } from "../parts/input-form/input-form.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
 import { WaitingCall } from "../parts/waiting-call.tsx";
+import { serverNow } from "../state/clock.ts";
 import { collect } from "../state/collect.ts";
 import { useResource } from "../state/resource.ts";
 import { address, navigate, setQuery, urlOf } from "../state/router.ts";
@@ -133,7 +134,7 @@ function Run({
     setLines([]);
     setCall(undefined);
     setWaiting(false);
-    setStartedAt(Date.now());
+    setStartedAt(serverNow());
     const tenant = client.tenant(tenantId);
     for await (const { event, data } of tenant.stream(name, { input })) {
       if (event === "started") {

@@ -4,6 +4,7 @@ import type { Usage as UsageRow } from "glovebox/client";
 import type { JSX } from "preact";
 import { Button, Empty, ErrorBox, Loading, PageHead } from "../parts/controls.tsx";
 import { Table } from "../parts/table.tsx";
+import { serverNow } from "../state/clock.ts";
 import { download } from "../state/download.ts";
 import { formatBytes, formatCount, formatMs } from "../state/format.ts";
 import type { TenantProps } from "../state/props.ts";
@@ -40,7 +41,7 @@ export function Usage({ tenantId }: TenantProps): JSX.Element {
   const days = RANGES.find(([id]) => id === query.days)?.[0] ?? DEFAULT_DAYS;
   const tool = query.tool === "" ? undefined : query.tool;
   const since = (): { readonly from: number; readonly tool?: string } => ({
-    from: Date.now() - Number(days) * DAY_MS,
+    from: serverNow() - Number(days) * DAY_MS,
     ...(tool === undefined ? {} : { tool }),
   });
   const { value, error, reload } = useResource(

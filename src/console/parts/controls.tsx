@@ -3,6 +3,7 @@
 import { ApiError } from "glovebox/client";
 import type { ComponentChildren, JSX, TargetedKeyboardEvent, TargetedMouseEvent } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { serverNow } from "../state/clock.ts";
 import { formatAge, formatTime, formatUtc } from "../state/format.ts";
 
 type ButtonProps = Omit<JSX.IntrinsicElements["button"], "onClick"> & {
@@ -195,12 +196,12 @@ export function Badge({ children, tone }: { readonly children: string; readonly 
 interface TimeProps {
   readonly at: number | null;
   readonly isAge?: boolean;
-  /** Time from which an age is counted. Default: the browser's */
+  /** Time from which an age is counted. Default: the server's */
   readonly now?: number;
 }
 
 /** A local time, with UTC in its tooltip. */
-export function Time({ at, isAge = false, now = Date.now() }: TimeProps): JSX.Element {
+export function Time({ at, isAge = false, now = serverNow() }: TimeProps): JSX.Element {
   if (at === null) return <span class="faint">never</span>;
   return (
     <time dateTime={new Date(at).toISOString()} title={formatUtc(at)}>

@@ -4,8 +4,9 @@ import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { collect } from "../state/collect.ts";
 import { useResource } from "../state/resource.ts";
 import { address, navigate, urlOf } from "../state/router.ts";
-import { can, client, isEmbedded, isPlatform, isUnreachable, me, signOut } from "../state/session.ts";
+import { can, client, endsAt, isEmbedded, isPlatform, isUnreachable, me, signOut } from "../state/session.ts";
 import { readStored, store } from "../state/storage.ts";
+import { Time } from "./controls.tsx";
 import { type NavLink, PLATFORM_LINKS, tenantLinks } from "./navigation-links.ts";
 import { MAX_FOUND, Palette } from "./palette.tsx";
 
@@ -116,10 +117,24 @@ export function Shell({ children }: { readonly children: ComponentChildren }): J
             itself.
           </div>
         ) : null}
+        <ExpiryNotice />
         {children}
       </main>
       {hasPalette ? <Palette tenantId={tenantId} onClose={() => setPalette(false)} /> : null}
     </div>
+  );
+}
+
+/** Says that the session ends soon, so that what was typed can be saved. */
+function ExpiryNotice(): JSX.Element | null {
+  const at = endsAt.value;
+  if (at === undefined) return null;
+  return (
+    <p class="notice" role="status">
+      {isEmbedded ? "This view's link expires at " : "Your session ends at "}
+      <Time at={at} />. Save your changes; to go on,{" "}
+      {isEmbedded ? "reload the page that contains this view." : "sign in again."}
+    </p>
   );
 }
 

@@ -2,6 +2,7 @@
 // contain few of them or none: the list continues at `next` until it is null.
 import type { Call } from "glovebox/client";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { serverNow } from "./clock.ts";
 import { request } from "./session.ts";
 
 export interface CallListPage {
@@ -154,7 +155,7 @@ export function useCallList(
       if (document.visibilityState === "visible") {
         try {
           round += 1;
-          const since = round % OVERLAP_EVERY === 0 ? Date.now() - OVERLAP_MS : Number.POSITIVE_INFINITY;
+          const since = round % OVERLAP_EVERY === 0 ? serverNow() - OVERLAP_MS : Number.POSITIVE_INFINITY;
           const page = await loadNewest((cursor) => load(cursor, signal), latest.current, since);
           if (!signal.aborted) change((before) => addNewest(before, page));
         } catch (error) {

@@ -1,5 +1,6 @@
 // Texts for times, durations, sizes and numbers, each with its unit.
 import { toVisibleText } from "../../host/util/visible-text.ts";
+import { serverNow } from "./clock.ts";
 
 const number = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 const seconds = new Intl.NumberFormat("en", { maximumFractionDigits: 2 });
@@ -56,14 +57,14 @@ export function formatBytes(bytes: number | null | undefined): string {
 
 /** Returns a local time; the date is left out for today. */
 export function formatTime(at: number): string {
-  const isToday = new Date(at).toDateString() === new Date().toDateString();
+  const isToday = new Date(at).toDateString() === new Date(serverNow()).toDateString();
   return (isToday ? timeOnly : dateTime).format(at);
 }
 
 export const formatUtc = (at: number): string => `${new Date(at).toISOString().replace("T", " ").replace("Z", "")} UTC`;
 
 /** Returns how long ago a time is, or in how long it comes. */
-export function formatAge(at: number, now: number = Date.now()): string {
+export function formatAge(at: number, now: number = serverNow()): string {
   const ms = Math.abs(now - at);
   const text =
     ms < MS_PER_MINUTE

@@ -1,6 +1,7 @@
 // Who is signed in, and the client for the API. The session is a cookie that scripts cannot read; an embedded page has a token instead.
-import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals";
 import { ApiError, createClient, type GloveboxClient } from "glovebox/client";
+import { noteServerTime, serverNow } from "./clock.ts";
 import { clearStored } from "./storage.ts";
 
 export interface Me {
@@ -8,6 +9,8 @@ export interface Me {
   /** Null for a key of the platform. */
   readonly tenantId: string | null;
   readonly scopes: readonly string[];
+  /** When the key, token or session expires, in ms since 1970 by the server's clock; null if it does not. */
+  readonly expiresAt: number | null;
 }
 
 /** Undefined until the server has answered; null if no user is signed in. */
@@ -37,6 +40,7 @@ async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<R
     },
   );
   unreachable.value = false;
+  noteServerTime(response.headers.get("date"));
   if (response.status === 401 && me.value) me.value = null;
   return response;
 }
@@ -55,6 +59,38 @@ export async function loadMe(): Promise<void> {
     if (!(thrown instanceof ApiError) || thrown.status !== 401) throw thrown;
     me.value = null;
   }
+}
+
+/** Time in ms before the end of a session from which the page says that it comes. */
+const NOTICE_MS = 120_000;
+/** Longest time in ms between two looks: timers stop while the machine sleeps, and have a longest time. */
+const LOOK_MS = 60_000;
+/** Shortest time in ms between two looks, for a server whose clock is behind what the page knows of it. */
+const MIN_LOOK_MS = 1_000;
+
+const ending = signal<number | undefined>(undefined);
+/** When this session ends, in ms since 1970, from two minutes before on. */
+export const endsAt: ReadonlySignal<number | undefined> = ending;
+
+/** Says in time that the session ends, and asks the server when it has: a page that sends no requests would not learn it. */
+export function watchExpiry(): void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const look = async (expiresAt: number): Promise<void> => {
+    const left = expiresAt - serverNow();
+    ending.value = left > NOTICE_MS ? undefined : expiresAt;
+    const nextMs = left > NOTICE_MS ? left - NOTICE_MS : left;
+    timer = setTimeout(() => void look(expiresAt), Math.min(LOOK_MS, Math.max(MIN_LOOK_MS, nextMs)));
+    // The server decides. Without an answer, the next look asks again.
+    if (left <= 0) await loadMe().catch(() => {});
+  };
+  // Not at each answer of the server: the same time would be looked at again at once.
+  const expiry = computed(() => me.value?.expiresAt ?? null);
+  effect(() => {
+    clearTimeout(timer);
+    const expiresAt = expiry.value;
+    ending.value = undefined;
+    if (expiresAt !== null) void look(expiresAt);
+  });
 }
 
 /** Signs in. @throws {ApiError} with status 401 if the key is not valid */

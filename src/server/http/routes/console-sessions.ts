@@ -103,6 +103,7 @@ export function addConsoleSessionRoutes(app: App, dependencies: ServerDependenci
       const id = createId("session", now);
       const ip = c.env?.incoming?.socket?.remoteAddress ?? null;
       const { keyId, tenantId, scopes } = principal;
+      const expiresAt = Math.min(now + SESSION_MS, principal.expiresAt ?? Number.POSITIVE_INFINITY);
       await changeExclusively(database, async (transaction) => {
         await insertSession(transaction, {
           id,
@@ -119,7 +120,7 @@ export function addConsoleSessionRoutes(app: App, dependencies: ServerDependenci
         await appendAudit(transaction, { actor, tenantId, action: "console.signed_in", target: id, details: {} });
       });
       c.header("set-cookie", toSessionCookie(token, { isSecure: isSecure(c), maxAgeMs: SESSION_MS }));
-      return c.json({ keyId, tenantId, scopes: [...scopes] } as never, 201);
+      return c.json({ keyId, tenantId, scopes: [...scopes], expiresAt } as never, 201);
     },
   );
   addRoute(

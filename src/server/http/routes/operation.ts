@@ -105,8 +105,8 @@ export function addOperationRoutes(app: App, dependencies: ServerDependencies): 
       responses: { 200: json(PrincipalSchema, "The key") },
     },
     (c, _input) => {
-      const { keyId, tenantId, scopes } = c.get("principal");
-      return c.json({ keyId, tenantId, scopes: [...scopes] }, 200);
+      const { keyId, tenantId, scopes, expiresAt } = c.get("principal");
+      return c.json({ keyId, tenantId, scopes: [...scopes], expiresAt }, 200);
     },
   );
 }

@@ -86,5 +86,13 @@ export const KeyChangesSchema = z
   .openapi("ApiKeyChanges");
 
 export const PrincipalSchema = z
-  .strictObject({ keyId: z.string(), tenantId: z.string().nullable(), scopes: z.array(z.enum(SCOPES)) })
+  .strictObject({
+    keyId: z.string(),
+    tenantId: z.string().nullable(),
+    scopes: z.array(z.enum(SCOPES)),
+    expiresAt: z
+      .int()
+      .nullable()
+      .openapi({ description: "When the key, token or session expires, in ms since 1970; null if it does not" }),
+  })
   .openapi("Principal");
