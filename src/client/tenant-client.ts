@@ -50,9 +50,29 @@ const FILTERS = {
 } as const;
 const CALL_FIELDS = { idempotencyKey: "a string that is not empty", signal: "an AbortSignal" } as const;
 const RUN_FIELDS = { ...CALL_FIELDS, wait: "true or false" } as const;
-const RELEASE_FIELDS = { rollback: "an object, or null" } as const;
+const CHANGE_FIELDS = { ifMatch: "a string that is not empty" } as const;
+const RELEASE_FIELDS = { ...CHANGE_FIELDS, rollback: "an object, or null" } as const;
 const DELETE_FIELDS = { rewrite: "true or false" } as const;
 const SIGNAL_FIELDS = { signal: "an AbortSignal" } as const;
+
+/** Options of a change. */
+export interface ChangeOptions {
+  /**
+   * The `etag` of what was read. If it has changed since, the method rejects with the code PRECONDITION_FAILED, and nothing has changed. After a
+   * network error, the request is then not repeated. Default: the change is made in any case
+   */
+  readonly ifMatch?: string | undefined;
+}
+
+/** Returns the options of a request that changes something. One with a condition is not repeated: the first one can have made the change. */
+function toChange(
+  options: ChangeOptions,
+  isSafe: boolean,
+): { readonly isSafe: boolean; readonly headers: { readonly [name: string]: string } } {
+  checkOptions(options, "options", CHANGE_FIELDS);
+  const { ifMatch } = options;
+  return ifMatch === undefined ? { isSafe, headers: {} } : { isSafe: false, headers: { "if-match": ifMatch } };
+}
 
 function toReason(reason: string | undefined): { readonly reason?: string | undefined } {
   if (reason !== undefined) checkKind(reason, "reason", "a string");
@@ -98,15 +118,15 @@ export class TenantClient {
   }
 
   /**
-   * Changes the tenant. `policy` replaces the one before as a whole. A suspended tenant's calls are denied, and those that run are
-   * cancelled.
+   * Changes the tenant. `policy` replaces the one before as a whole: with `ifMatch`, it does not undo the change of another client. A suspended
+   * tenant's calls are denied, and those that run are cancelled.
+   * @throws {ApiError} PRECONDITION_FAILED if the tenant has changed since it was read
    */
-  async update(changes: {
-    readonly name?: string;
-    readonly state?: "active" | "suspended";
-    readonly policy?: object;
-  }): Promise<Tenant> {
-    return await this.#client.request("PATCH", this.#path, { body: changes });
+  async update(
+    changes: { readonly name?: string; readonly state?: "active" | "suspended"; readonly policy?: object },
+    options: ChangeOptions = {},
+  ): Promise<Tenant> {
+    return await this.#client.request("PATCH", this.#path, { body: changes, ...toChange(options, false) });
   }
 
   /**
@@ -151,13 +171,18 @@ export class TenantClient {
 
   /**
    * Changes the limits of an API key: each member replaces the one before as a whole, null removes it, and what is left out stays.
-   * @throws {ApiError} CONFLICT for a key that was revoked or has expired; FORBIDDEN for limits that are higher than those of the key that sends the change
+   * @throws {ApiError} CONFLICT for a key that was revoked or has expired; FORBIDDEN for limits that are higher than those of the key that sends the
+   *   change; PRECONDITION_FAILED if the limits have changed since the key was read
    */
   async updateKey(
     id: string,
     changes: Partial<Pick<ApiKey, "rateLimit" | "limits" | "quotas" | "maxAsyncCalls">>,
+    options: ChangeOptions = {},
   ): Promise<ApiKey> {
-    return await this.#client.request("PATCH", `${this.#path}/keys/${segment(id)}`, { body: changes, isSafe: true });
+    return await this.#client.request("PATCH", `${this.#path}/keys/${segment(id)}`, {
+      body: changes,
+      ...toChange(options, true),
+    });
   }
 
   /** Revokes an API key. Requests with it are denied. */
@@ -268,28 +293,29 @@ export class TenantClient {
   /**
    * Sets which versions an alias runs, and their shares.
    * @param options `rollback`: when the release goes back by itself; null for never. Default: as before
-   * @throws {ApiError} CONFLICT for a version that is not approved
+   * @throws {ApiError} CONFLICT for a version that is not approved; PRECONDITION_FAILED if the release has changed since it was read
    */
   async setRelease(
     tool: string,
     alias: string,
     versions: readonly { readonly version: number; readonly weight: number }[],
-    options: { readonly rollback?: Release["rollback"] | undefined } = {},
+    options: ChangeOptions & { readonly rollback?: Release["rollback"] | undefined } = {},
   ): Promise<Release> {
     checkOptions(options, "options", RELEASE_FIELDS);
-    const { rollback } = options;
+    const { rollback, ifMatch } = options;
     return await this.#client.request("PUT", this.#releasePath(tool, alias), {
       body: { versions, ...(rollback === undefined ? {} : { rollback }) },
-      isSafe: true,
+      ...toChange({ ifMatch }, true),
     });
   }
 
   /**
    * Sets an alias to what it ran before its latest change.
-   * @throws {ApiError} CONFLICT if there is nothing to go back to, or its version was deleted
+   * @throws {ApiError} CONFLICT if there is nothing to go back to, or its version was deleted; PRECONDITION_FAILED if the release has changed since it
+   *   was read
    */
-  async rollback(tool: string, alias: string): Promise<Release> {
-    return await this.#client.request("POST", `${this.#releasePath(tool, alias)}/rollback`);
+  async rollback(tool: string, alias: string, options: ChangeOptions = {}): Promise<Release> {
+    return await this.#client.request("POST", `${this.#releasePath(tool, alias)}/rollback`, toChange(options, false));
   }
 
   /**
@@ -613,14 +639,18 @@ export class TenantClient {
     return await this.#client.request("POST", `${this.#path}/schedules`, { body: schedule });
   }
 
-  /** Changes a schedule, or pauses or resumes it. */
+  /**
+   * Changes a schedule, or pauses or resumes it.
+   * @throws {ApiError} PRECONDITION_FAILED if the schedule has changed since it was read
+   */
   async updateSchedule(
     id: string,
     changes: Partial<Pick<Schedule, "cron" | "timeZone" | "input" | "alias" | "overlap" | "catchUp" | "state">>,
+    options: ChangeOptions = {},
   ): Promise<Schedule> {
     return await this.#client.request("PATCH", `${this.#path}/schedules/${segment(id)}`, {
       body: changes,
-      isSafe: true,
+      ...toChange(options, true),
     });
   }
 
@@ -639,11 +669,18 @@ export class TenantClient {
     return await this.#client.request("POST", `${this.#path}/webhooks`, { body: webhook });
   }
 
-  /** Changes a webhook, or disables or enables it. */
-  async updateWebhook(id: string, changes: Partial<Pick<Webhook, "url" | "events" | "state">>): Promise<Webhook> {
+  /**
+   * Changes a webhook, or disables or enables it.
+   * @throws {ApiError} PRECONDITION_FAILED if the webhook has changed since it was read
+   */
+  async updateWebhook(
+    id: string,
+    changes: Partial<Pick<Webhook, "url" | "events" | "state">>,
+    options: ChangeOptions = {},
+  ): Promise<Webhook> {
     return await this.#client.request("PATCH", `${this.#path}/webhooks/${segment(id)}`, {
       body: changes,
-      isSafe: true,
+      ...toChange(options, true),
     });
   }
 
@@ -690,11 +727,18 @@ export class TenantClient {
     return await this.#client.request("POST", `${this.#path}/triggers`, { body: trigger });
   }
 
-  /** Pauses or resumes a trigger, or chooses another release. */
-  async updateTrigger(id: string, changes: Partial<Pick<Trigger, "state" | "alias">>): Promise<Trigger> {
+  /**
+   * Pauses or resumes a trigger, or chooses another release.
+   * @throws {ApiError} PRECONDITION_FAILED if the trigger has changed since it was read
+   */
+  async updateTrigger(
+    id: string,
+    changes: Partial<Pick<Trigger, "state" | "alias">>,
+    options: ChangeOptions = {},
+  ): Promise<Trigger> {
     return await this.#client.request("PATCH", `${this.#path}/triggers/${segment(id)}`, {
       body: changes,
-      isSafe: true,
+      ...toChange(options, true),
     });
   }
 

@@ -211,7 +211,7 @@ test("a policy that another operator has changed meanwhile is not overwritten", 
   await api("PATCH", "/v1/tenants/shared", { policy: { ...(await policyOf()), egress: { allow: [] } } });
   await fillIn(9);
   await save.click();
-  await page.getByText("The policy has been changed since this page was opened").waitFor();
+  await page.getByText("The tenant has been changed since this page was opened").waitFor();
   expect(await policyOf()).toMatchObject({ maxTools: 8, egress: { allow: [] } });
   await page.reload();
   await fillIn(9);

@@ -1,6 +1,6 @@
 // The settings of a tenant: its policy, what is used and left of its limits, suspension, export and deletion.
 
-import type { Quotas, Tenant } from "glovebox/client";
+import { ApiError, type Quotas, type Tenant } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Button, ErrorBox, Facts, Loading, PageHead, Time } from "../parts/controls.tsx";
@@ -115,20 +115,24 @@ function Policy({ tenant, reload }: PartProps): JSX.Element {
   const [policy, setPolicy] = useState<unknown>(tenant.policy);
   const [isSaved, setSaved] = useState(false);
   // What the text was made from: it replaces the whole policy, and must not undo what another operator has changed since.
-  const [base, setBase] = useState(() => formatJson(tenant.policy));
+  const [base, setBase] = useState(tenant);
   const change = (text: unknown): void => {
     setPolicy(text);
     setSaved(false);
   };
   const save = async (): Promise<void> => {
-    const current = (await client.tenant(tenant.id).get()) as Tenant;
-    if (formatJson(current.policy) !== base) {
-      throw new Error(
-        "The policy has been changed since this page was opened, so yours was not saved. Copy your text, reload the page, and make your change again",
-      );
-    }
-    const saved = await client.tenant(tenant.id).update({ policy: policy as object });
-    setBase(formatJson(saved.policy));
+    // A change of the state on this page leaves the policy as it was.
+    const { etag } = formatJson(tenant.policy) === formatJson(base.policy) ? tenant : base;
+    const saved = await client
+      .tenant(tenant.id)
+      .update({ policy: policy as object }, { ifMatch: etag })
+      .catch((thrown: unknown) => {
+        if (!(thrown instanceof ApiError && thrown.code === "PRECONDITION_FAILED")) throw thrown;
+        throw new Error(
+          "The tenant has been changed since this page was opened, so your policy was not saved. Copy your text, reload the page, and make your change again",
+        );
+      });
+    setBase(saved);
     setSaved(true);
     reload();
   };

@@ -146,12 +146,16 @@ export function createGuard(
     body,
     maxBodyBytes,
     streams,
-  }: Pick<RouteOptions<z.ZodType, z.ZodType, z.ZodType>, "body" | "maxBodyBytes" | "streams">,
+    isConditional = false,
+  }: Pick<RouteOptions<z.ZodType, z.ZodType, z.ZodType>, "body" | "maxBodyBytes" | "streams" | "isConditional">,
 ): MiddlewareHandler<AppEnv> {
   const hasBody = body !== undefined;
   const scope = ROUTE_SCOPES[name];
+  const rejectsCondition = !isConditional && /^(?:POST|PUT|PATCH|DELETE) \/v1\/(?!.*\/mcp$)/.test(name);
   return async (c, next) => {
     await beforeEffects(admitSender(c, name, dependencies), c, dependencies);
+    if (rejectsCondition && c.req.header("if-match") !== undefined)
+      throw new RequestError("INVALID", "If-Match: This route has no entity tags, so the condition cannot be checked");
     if (hasBody) checkBodyType(c);
     using kept = new DisposableStack();
     if (hasBody) {

@@ -32,6 +32,8 @@ export interface RouteOptions<Params extends z.ZodType, Query extends z.ZodType,
   /** Largest body in bytes, if it is less than the server's. */
   readonly maxBodyBytes?: number;
   readonly request?: RequestDocumentation;
+  /** Whether the handler checks `If-Match`. Other routes reject a change with this header, which would have no effect. */
+  readonly isConditional?: boolean;
   /** Responses in addition to those that all routes with such a request have, and in place of them. */
   readonly responses: RouteConfig["responses"];
   /**

@@ -6,6 +6,7 @@ import type { Context } from "hono";
 import * as z from "zod";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
+import { IF_MATCH_HEADERS } from "./entity-tag.ts";
 import { createGuard } from "./guard.ts";
 import { JSON_TYPE, readJson } from "./request-body.ts";
 import type { RequestDocumentation, RouteOptions } from "./route-options.ts";
@@ -38,7 +39,8 @@ export function addRoute<
   options: RouteOptions<Params, Query, Body>,
   handle: (c: Context<AppEnv>, input: RouteInput<Params, Query, Body>) => Response | Promise<Response>,
 ): void {
-  const { params, query, body, request } = options;
+  const { params, query, body, isConditional } = options;
+  const request = isConditional === true ? { headers: IF_MATCH_HEADERS, ...options.request } : options.request;
   const route = toRouteConfig(dependencies, name, options);
   app.openAPIRegistry.registerPath(request === undefined ? route : withRequest(route, request));
   // What is checked here, the library does not check: the body, and headers that the handler reads by itself.
@@ -73,7 +75,7 @@ function toRouteConfig(
   name: RouteName,
   options: RouteOptions<z.ZodType, z.ZodType, z.ZodType>,
 ): RouteConfig {
-  const { summary, description, params, query, body, responses, streams } = options;
+  const { summary, description, params, query, body, responses, streams, isConditional } = options;
   const [method = "", path = ""] = name.split(" ");
   const scope = ROUTE_SCOPES[name];
   const isPublic = scope === "public";
@@ -100,6 +102,7 @@ function toRouteConfig(
       ...(body === undefined ? {} : { 429: error("The requests of the tenant have too many bytes") }),
       ...(body === undefined ? {} : { 415: error("The body is not application/json in UTF-8") }),
       422: error("A parameter or a field is not valid"),
+      ...(isConditional === true ? { 412: error("The resource has changed since the client has read it") } : {}),
       ...(streams === undefined ? {} : { 429: error("The tenant or the key has too many streams open") }),
       ...responses,
     },

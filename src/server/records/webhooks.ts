@@ -38,7 +38,7 @@ export interface WebhookRecord {
   readonly updatedAt: number;
 }
 
-const toWebhook = (row: WebhooksTable): WebhookRecord => ({
+export const toWebhook = (row: WebhooksTable): WebhookRecord => ({
   id: row.id,
   url: row.url,
   events: readJson(EventsSchema, row.events, "list of events"),

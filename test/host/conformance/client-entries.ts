@@ -1,6 +1,12 @@
 // The public functions and methods of the server's client, for the fuzz test of options. The client checks its options, and the server, which
 // is a real one, the fields of a body.
-import { ApiError, createClient, GloveboxClient, type TenantClient } from "../../../src/client/index.ts";
+import {
+  ApiError,
+  type ChangeOptions,
+  createClient,
+  GloveboxClient,
+  type TenantClient,
+} from "../../../src/client/index.ts";
 import type { Server } from "../../../src/server/index.ts";
 import type { OptionTable, PublicEntry } from "../../support/option-fuzz.ts";
 
@@ -178,8 +184,27 @@ function checkedByClient(): readonly PublicEntry[] {
       options: { from: "number", until: "number", tool: "text" },
       call: (filter) => unreachable(() => tenant.usage(given(filter))),
     },
+    ...CHANGES.map(([method, change]) => ({
+      name: `tenant.${method}`,
+      where: "options",
+      options: { ifMatch: "text" } as const,
+      call: (options: unknown) => unreachable(() => change(tenant, given(options))),
+    })),
   ];
 }
+
+/** The methods that change something that a client has read. */
+const CHANGES: readonly (readonly [
+  method: string,
+  change: (tenant: TenantClient, options: ChangeOptions) => unknown,
+])[] = [
+  ["update(changes, options)", (tenant, options) => tenant.update({}, options)],
+  ["updateKey(id, changes, options)", (tenant, options) => tenant.updateKey("key_1", {}, options)],
+  ["rollback(tool, alias, options)", (tenant, options) => tenant.rollback("add", "live", options)],
+  ["updateSchedule(id, changes, options)", (tenant, options) => tenant.updateSchedule("schedule_1", {}, options)],
+  ["updateWebhook(id, changes, options)", (tenant, options) => tenant.updateWebhook("webhook_1", {}, options)],
+  ["updateTrigger(id, changes, options)", (tenant, options) => tenant.updateTrigger("trigger_1", {}, options)],
+];
 
 /** A method that sends its argument as a body, with the fields that the server takes and the fewest that it needs. */
 type Body = readonly [

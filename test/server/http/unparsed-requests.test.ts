@@ -175,7 +175,7 @@ describe("a connection", () => {
   test.for([
     ["headers", `GET / HTTP/1.1\r\n${HOST}`],
     ["a body", `POST / HTTP/1.1\r\n${HOST}Content-Length: 9\r\n\r\n{`],
-  ])("that sends %s too slowly gets 408", async ([, text]) => {
+  ] as const)("that sends %s too slowly gets 408", async ([, text]) => {
     const port = await listen((request) => request.resume().on("error", () => {}));
     const [answer] = toAnswers(await exchange(port, text));
     expect([answer?.status, JSON.parse(answer?.body ?? "").error]).toMatchObject([

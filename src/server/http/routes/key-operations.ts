@@ -21,6 +21,7 @@ import { appendAudit } from "../../records/audit.ts";
 import { countQueued } from "../../records/call-claims.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { AppEnv, ServerDependencies } from "../context.ts";
+import { checkIfMatch, withEtag } from "../entity-tag.ts";
 import { notFound, RequestError } from "../problem.ts";
 import type { KeyChangesSchema, NewKeySchema } from "../schemas/tenants.ts";
 import { changedLimits, newLimits } from "./key-limits.ts";
@@ -71,12 +72,16 @@ async function checkSender(transaction: Db, keyId: string): Promise<void> {
 }
 
 /** Returns a key as the API shows it. */
-const showKey = ({ callLimits, ...key }: ApiKeyRecord) => ({
-  ...key,
-  limits: callLimits.limits ?? null,
-  quotas: callLimits.quotas ?? null,
-  maxAsyncCalls: callLimits.maxAsyncCalls ?? null,
-});
+const showKey = ({ callLimits, ...key }: ApiKeyRecord) =>
+  withEtag(
+    {
+      ...key,
+      limits: callLimits.limits ?? null,
+      quotas: callLimits.quotas ?? null,
+      maxAsyncCalls: callLimits.maxAsyncCalls ?? null,
+    },
+    ["rateLimit", "limits", "quotas", "maxAsyncCalls"],
+  );
 
 type ShownKey = ReturnType<typeof showKey>;
 
@@ -182,6 +187,7 @@ export async function changeKey(
     await checkSender(transaction, keyId);
     const key = await findKeyById(transaction, id);
     if (key === undefined || key.tenantId !== tenantId) throw notFound("key", id);
+    checkIfMatch(c, showKey(key).etag);
     // One that counts no more would only seem to be limited, or to be usable again.
     if (key.revokedAt !== null) throw new RequestError("CONFLICT", "The key was revoked, so its limits cannot change");
     if (key.expiresAt !== null && key.expiresAt <= database.clock.now())

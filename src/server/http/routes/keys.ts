@@ -1,6 +1,7 @@
 // Routes of API keys: those of the platform, and those of a tenant.
 import { z } from "@hono/zod-openapi";
 import type { App, ServerDependencies } from "../context.ts";
+import { answerWithEtag } from "../entity-tag.ts";
 import { addRoute, json } from "../route.ts";
 import { IdSchema, idPageQuery, OkSchema, pageOf } from "../schemas/common.ts";
 import { KeyWithUseSchema } from "../schemas/operation.ts";
@@ -48,7 +49,7 @@ function addPlatformKeyRoutes(app: App, dependencies: ServerDependencies): void 
       body: NewKeySchema,
       responses: CREATED,
     },
-    async (c, input) => c.json(await createKey(dependencies, c, null, input.body), 201),
+    async (c, input) => answerWithEtag(c, await createKey(dependencies, c, null, input.body), 201),
   );
   addRoute(
     app,
@@ -59,7 +60,7 @@ function addPlatformKeyRoutes(app: App, dependencies: ServerDependencies): void 
       params: KeyParamsSchema,
       responses: { 200: json(KeyWithUseSchema, "The key") },
     },
-    async (c, input) => c.json(await findKeyWithUse(dependencies, null, input.params.key), 200),
+    async (c, input) => answerWithEtag(c, await findKeyWithUse(dependencies, null, input.params.key)),
   );
   addRoute(
     app,
@@ -70,9 +71,10 @@ function addPlatformKeyRoutes(app: App, dependencies: ServerDependencies): void 
       description: CHANGES,
       params: KeyParamsSchema,
       body: KeyChangesSchema,
+      isConditional: true,
       responses: CHANGED,
     },
-    async (c, input) => c.json(await changeKey(dependencies, c, null, input.params.key, input.body), 200),
+    async (c, input) => answerWithEtag(c, await changeKey(dependencies, c, null, input.params.key, input.body)),
   );
   addRoute(
     app,
@@ -114,7 +116,7 @@ function addTenantKeyRoutes(app: App, dependencies: ServerDependencies): void {
       body: NewKeySchema,
       responses: CREATED,
     },
-    async (c, input) => c.json(await createKey(dependencies, c, c.get("tenant").id, input.body), 201),
+    async (c, input) => answerWithEtag(c, await createKey(dependencies, c, c.get("tenant").id, input.body), 201),
   );
   addRoute(
     app,
@@ -125,7 +127,7 @@ function addTenantKeyRoutes(app: App, dependencies: ServerDependencies): void {
       params: TenantKeyParamsSchema,
       responses: { 200: json(KeyWithUseSchema, "The key") },
     },
-    async (c, input) => c.json(await findKeyWithUse(dependencies, c.get("tenant").id, input.params.key), 200),
+    async (c, input) => answerWithEtag(c, await findKeyWithUse(dependencies, c.get("tenant").id, input.params.key)),
   );
   addRoute(
     app,
@@ -136,9 +138,11 @@ function addTenantKeyRoutes(app: App, dependencies: ServerDependencies): void {
       description: CHANGES,
       params: TenantKeyParamsSchema,
       body: KeyChangesSchema,
+      isConditional: true,
       responses: CHANGED,
     },
-    async (c, input) => c.json(await changeKey(dependencies, c, c.get("tenant").id, input.params.key, input.body), 200),
+    async (c, input) =>
+      answerWithEtag(c, await changeKey(dependencies, c, c.get("tenant").id, input.params.key, input.body)),
   );
   addRoute(
     app,

@@ -16,6 +16,7 @@ import { findLatest, findVersion } from "../../records/tool-versions.ts";
 import { emitEvents } from "../../records/webhooks.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
+import { answerWithEtag, checkIfMatch, withEtag } from "../entity-tag.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { AliasSchema, OkSchema, pageOf } from "../schemas/common.ts";
@@ -24,15 +25,13 @@ import { ToolParamsSchema } from "./versions.ts";
 
 const AliasParamsSchema = ToolParamsSchema.extend({ alias: AliasSchema });
 
-export const showRelease = ({
-  toolName,
-  alias,
-  versions,
-  rollback,
-  revision,
-  changedBy,
-  updatedAt,
-}: ReleaseRecord): object => ({ tool: toolName, alias, versions, rollback, revision, changedBy, updatedAt });
+export const showRelease = ({ toolName, alias, versions, rollback, revision, changedBy, updatedAt }: ReleaseRecord) =>
+  withEtag({ tool: toolName, alias, versions, rollback, revision, changedBy, updatedAt }, [
+    "versions",
+    "rollback",
+    "revision",
+  ]);
+
 export function addReleaseRoutes(app: App, dependencies: ServerDependencies): void {
   const { database, authenticator } = dependencies;
   const { db } = database;
@@ -46,6 +45,9 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
   ): Promise<ReleaseRecord> => {
     const tenantId = c.get("tenant").id;
     const release = await changeExclusively(database, async (transaction) => {
+      const key = { tenantId, toolName, alias };
+      const before = await findRelease(transaction, key);
+      checkIfMatch(c, before && showRelease(before).etag);
       const versions = await choose(transaction);
       for (const { version } of versions) {
         const found = await findVersion(transaction, { tenantId, toolName }, version);
@@ -56,8 +58,6 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
           throw new RequestError("CONFLICT", `Version ${version} is not approved (${found.state})`);
       }
       const changedBy = c.get("principal").keyId;
-      const key = { tenantId, toolName, alias };
-      const before = await findRelease(transaction, key);
       // What the release says about failures is kept unless the request changes it.
       const rollback = (chosen === undefined ? before?.rollback : chosen) ?? null;
       const stored = await storeRelease(transaction, key, { versions, reason, changedBy, rollback });
@@ -92,7 +92,7 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
     async (c, input) => {
       const { tool: toolName } = input.params;
       const releases = await listReleases(db, { tenantId: c.get("tenant").id, toolName });
-      return c.json({ items: releases.map(showRelease), next: null }, 200);
+      return c.json({ items: releases.map(showRelease), next: null } as never, 200);
     },
   );
   addRoute(
@@ -105,17 +105,14 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
         "Calls without an alias run `live`. Calls that run stay on their version. Setting what the alias runs already is no change that a rollback undoes.",
       params: AliasParamsSchema,
       body: SetReleaseSchema,
+      isConditional: true,
       responses: { 200: json(ReleaseSchema, "The release") },
     },
     async (c, input) => {
       const { tool: toolName, alias } = input.params;
       const { versions } = input.body;
-      return c.json(
-        showRelease(
-          await setRelease(c, { toolName, alias }, "set", async () => versions, input.body.rollback),
-        ) as never,
-        200,
-      );
+      const release = await setRelease(c, { toolName, alias }, "set", async () => versions, input.body.rollback);
+      return answerWithEtag(c, showRelease(release));
     },
   );
   addRoute(
@@ -125,6 +122,7 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
     {
       summary: "Goes back to what the alias ran before its latest change",
       params: AliasParamsSchema,
+      isConditional: true,
       responses: { 200: json(ReleaseSchema, "The release"), 409: { description: "The alias ran nothing else before" } },
     },
     async (c, input) => {
@@ -138,7 +136,7 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
           throw new RequestError("CONFLICT", "The alias ran nothing before that it could go back to");
         return previous;
       });
-      return c.json(showRelease(release), 200);
+      return answerWithEtag(c, showRelease(release));
     },
   );
   addRoute(

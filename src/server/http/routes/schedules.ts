@@ -9,12 +9,14 @@ import {
   findSchedule,
   insertSchedule,
   listSchedules,
+  type ScheduleRecord,
   toSchedule,
   updateSchedule,
 } from "../../records/schedules.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { findCronError, nextRunAfter } from "../../schedules/cron.ts";
 import type { App, ServerDependencies } from "../context.ts";
+import { answerWithEtag, checkIfMatch, EtagSchema, withEtag } from "../entity-tag.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { AliasSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
@@ -57,6 +59,7 @@ export const ScheduleSchema = z
     id: z.string(),
     name: z.string(),
     tool: z.string(),
+    etag: EtagSchema.nullable().describe("Entity tag, for `If-Match`; null if the input is left out"),
     ...changeable,
     alias: z.string(),
     omitted: z.boolean().describe("Whether a list leaves the input out, because it is large. Then it is null"),
@@ -69,6 +72,11 @@ export const ScheduleSchema = z
     updatedAt: TimeSchema,
   })
   .openapi("Schedule");
+
+const show = (schedule: ScheduleRecord) =>
+  schedule.omitted
+    ? { ...schedule, etag: null }
+    : withEtag(schedule, ["cron", "timeZone", "input", "alias", "overlap", "catchUp", "state"]);
 
 function checkCron(times: { readonly cron: string; readonly timeZone: string }): void {
   const message = findCronError(times);
@@ -90,7 +98,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
       responses: { 200: json(pageOf(ScheduleSchema), "The schedules") },
     },
     async (c, _input) =>
-      c.json({ items: await listSchedules(database.db, c.get("tenant").id), next: null } as never, 200),
+      c.json({ items: (await listSchedules(database.db, c.get("tenant").id)).map(show), next: null } as never, 200),
   );
   addRoute(
     app,
@@ -143,7 +151,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
         });
         return schedule;
       });
-      return c.json(created as never, 201);
+      return answerWithEtag(c, show(created), 201);
     },
   );
   addRoute(
@@ -158,7 +166,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
     async (c, { params }) => {
       const row = await findSchedule(database.db, c.get("tenant").id, params.schedule);
       if (row === undefined) throw notFound("schedule", params.schedule);
-      return c.json(toSchedule(row) as never, 200);
+      return answerWithEtag(c, show(toSchedule(row)));
     },
   );
   addRoute(
@@ -170,6 +178,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
       description: "The next run is computed from now on: runs that a paused schedule would have had do not start.",
       params: ScheduleParamsSchema,
       body: ScheduleChangesSchema,
+      isConditional: true,
       responses: { 200: json(ScheduleSchema, "The schedule") },
     },
     async (c, { params, body }) => {
@@ -177,6 +186,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
       const changed = await changeExclusively(database, async (transaction) => {
         const row = await findSchedule(transaction, tenantId, params.schedule);
         if (row === undefined) return undefined;
+        checkIfMatch(c, show(toSchedule(row)).etag ?? undefined);
         const times = { cron: body.cron ?? row.cron, timeZone: body.timeZone ?? row.time_zone };
         checkCron(times);
         const next: SchedulesTable = {
@@ -201,7 +211,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
         return await updateSchedule(transaction, next);
       });
       if (changed === undefined) throw notFound("schedule", params.schedule);
-      return c.json(changed as never, 200);
+      return answerWithEtag(c, show(changed));
     },
   );
   addRoute(

@@ -2,11 +2,19 @@
 import { z } from "@hono/zod-openapi";
 import { appendAudit } from "../../records/audit.ts";
 import { checkPolicy } from "../../records/tenant-policy.ts";
-import { insertTenant, listTenants, TENANT_PATTERN, type TenantRecord, updateTenant } from "../../records/tenants.ts";
+import {
+  findTenant,
+  insertTenant,
+  listTenants,
+  TENANT_PATTERN,
+  type TenantRecord,
+  updateTenant,
+} from "../../records/tenants.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { deleteTenant } from "../../tenants/delete-tenant.ts";
 import { exportTenant } from "../../transfer/export-tenant.ts";
 import type { App, ServerDependencies } from "../context.ts";
+import { answerWithEtag, checkIfMatch, withEtag } from "../entity-tag.ts";
 import { addRoute, json } from "../route.ts";
 import { pageOf, pageQueryOf, TenantIdSchema } from "../schemas/common.ts";
 import { DeletedTenantSchema, NewTenantSchema, TenantChangesSchema, TenantSchema } from "../schemas/tenants.ts";
@@ -20,14 +28,8 @@ const DeletionQuerySchema = z.strictObject({
 
 export const TenantParamsSchema = z.strictObject({ tenant: TenantIdSchema });
 
-const show = ({ id, name, state, policy, createdAt, updatedAt }: TenantRecord): object => ({
-  id,
-  name,
-  state,
-  policy,
-  createdAt,
-  updatedAt,
-});
+const show = ({ id, name, state, policy, createdAt, updatedAt }: TenantRecord) =>
+  withEtag({ id, name, state, policy, createdAt, updatedAt }, ["name", "state", "policy"]);
 
 export function addTenantRoutes(app: App, dependencies: ServerDependencies): void {
   const { db } = dependencies.database;
@@ -72,7 +74,7 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
         return created;
       });
       dependencies.authenticator.clear();
-      return c.json(show(tenant), 201);
+      return answerWithEtag(c, show(tenant), 201);
     },
   );
   addRoute(
@@ -84,7 +86,7 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
       params: TenantParamsSchema,
       responses: { 200: json(TenantSchema, "The tenant") },
     },
-    (c, _input) => c.json(show(c.get("tenant")), 200),
+    (c, _input) => answerWithEtag(c, show(c.get("tenant"))),
   );
   addRoute(
     app,
@@ -93,9 +95,10 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
     {
       summary: "Changes a tenant's name, policy or state",
       description:
-        "A policy replaces the one before as a whole. A suspended tenant's calls are denied, and those that run are cancelled, with its sessions; durable runs wait until the tenant is active again.",
+        "A policy replaces the one before as a whole: send `If-Match` so as not to undo the change of another client. A suspended tenant's calls are denied, and those that run are cancelled, with its sessions; durable runs wait until the tenant is active again.",
       params: TenantParamsSchema,
       body: TenantChangesSchema,
+      isConditional: true,
       responses: { 200: json(TenantSchema, "The tenant") },
     },
     async (c, input) => {
@@ -103,6 +106,8 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
       const changes = input.body;
       if (changes.policy !== undefined) checkPolicy(changes.policy);
       await changeExclusively(dependencies.database, async (transaction) => {
+        const before = await findTenant(transaction, id);
+        checkIfMatch(c, before && show(before).etag);
         await updateTenant(transaction, id, changes as never);
         await dependencies.tenantChanges.announce(id, transaction);
         await appendAudit(transaction, {
@@ -115,7 +120,7 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
       });
       dependencies.authenticator.clear();
       dependencies.glovebox.invalidateTenant(id);
-      return c.json(show((await dependencies.authenticator.tenant(id)) as TenantRecord), 200);
+      return answerWithEtag(c, show((await dependencies.authenticator.tenant(id)) as TenantRecord));
     },
   );
   addRoute(

@@ -3,10 +3,19 @@ import { z } from "@hono/zod-openapi";
 import { ownKeyOf } from "../../calls/call-request.ts";
 import { createId } from "../../ids.ts";
 import { appendAudit } from "../../records/audit.ts";
-import { deleteTrigger, findTrigger, insertTrigger, listTriggers, updateTrigger } from "../../records/triggers.ts";
+import {
+  deleteTrigger,
+  findTrigger,
+  insertTrigger,
+  listTriggers,
+  type TriggerRecord,
+  toTrigger,
+  updateTrigger,
+} from "../../records/triggers.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { verifyRequest } from "../../triggers/verify-request.ts";
 import type { App, ServerDependencies } from "../context.ts";
+import { answerWithEtag, checkIfMatch, EtagSchema, withEtag } from "../entity-tag.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { readText } from "../request-body.ts";
 import { addRoute, json } from "../route.ts";
@@ -72,6 +81,7 @@ const fields = {
   alias: z.string(),
   verification: VerificationSchema,
   state: StateSchema,
+  etag: EtagSchema,
   path: z.string().describe("Path of the URL"),
   createdBy: z.string(),
   createdAt: TimeSchema,
@@ -86,6 +96,8 @@ const TriggerChangesSchema = z
   .partial()
   .openapi("TriggerChanges");
 
+const show = (trigger: TriggerRecord) => withEtag(trigger, ["state", "alias"]);
+
 export function addTriggerRoutes(app: App, dependencies: ServerDependencies): void {
   const { database, masterKey, authenticator, calls } = dependencies;
   const { db } = database;
@@ -99,7 +111,8 @@ export function addTriggerRoutes(app: App, dependencies: ServerDependencies): vo
       params: TenantParamsSchema,
       responses: { 200: json(pageOf(TriggerSchema), "The triggers") },
     },
-    async (c, _input) => c.json({ items: await listTriggers(db, c.get("tenant").id), next: null } as never, 200),
+    async (c, _input) =>
+      c.json({ items: (await listTriggers(db, c.get("tenant").id)).map(show), next: null } as never, 200),
   );
   addRoute(
     app,
@@ -143,7 +156,7 @@ export function addTriggerRoutes(app: App, dependencies: ServerDependencies): vo
           updated_at: now,
         });
       });
-      return c.json({ ...created, secret } as never, 201);
+      return answerWithEtag(c, { ...show(created), secret }, 201);
     },
   );
   addRoute(
@@ -154,16 +167,19 @@ export function addTriggerRoutes(app: App, dependencies: ServerDependencies): vo
       summary: "Pauses or resumes a trigger, or chooses another release",
       params: TriggerParamsSchema,
       body: TriggerChangesSchema,
+      isConditional: true,
       responses: { 200: json(TriggerSchema, "The trigger") },
     },
     async (c, { params, body }) => {
       const key = { tenantId: c.get("tenant").id, id: params.trigger };
       const entry = { action: "trigger.changed", target: key.id, details: body };
-      const changed = await changeAudited(c, dependencies, entry, (transaction) =>
-        updateTrigger(transaction, key, body as never),
-      );
+      const changed = await changeAudited(c, dependencies, entry, async (transaction) => {
+        const before = await findTrigger(transaction, key.id);
+        if (before?.tenant_id === key.tenantId) checkIfMatch(c, show(toTrigger(before)).etag);
+        return await updateTrigger(transaction, key, body as never);
+      });
       if (changed === undefined) throw notFound("trigger", key.id);
-      return c.json(changed as never, 200);
+      return answerWithEtag(c, show(changed));
     },
   );
   addRoute(

@@ -13,11 +13,14 @@ import {
   listDeliveries,
   listWebhooks,
   redeliver,
+  toWebhook,
   updateWebhook,
+  type WebhookRecord,
 } from "../../records/webhooks.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { checkWebhookUrl } from "../../webhooks/check-url.ts";
 import type { App, ServerDependencies } from "../context.ts";
+import { answerWithEtag, checkIfMatch, EtagSchema, withEtag } from "../entity-tag.ts";
 import { notFound, RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { IdSchema, idPageQuery, OkSchema, pageOf, TimeSchema } from "../schemas/common.ts";
@@ -53,6 +56,7 @@ const fields = {
   url: z.string(),
   events: EventsSchema,
   state: StateSchema,
+  etag: EtagSchema,
   createdBy: z.string(),
   createdAt: TimeSchema,
   updatedAt: TimeSchema,
@@ -75,6 +79,8 @@ export const DeliverySchema = z
     body: z.any().describe("What is sent"),
   })
   .openapi("Delivery");
+
+const show = (webhook: WebhookRecord) => withEtag(webhook, ["url", "events", "state"]);
 
 const showDelivery = (row: DeliveriesTable): object => ({
   id: row.id,
@@ -102,7 +108,8 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
       params: TenantParamsSchema,
       responses: { 200: json(pageOf(WebhookSchema), "The webhooks") },
     },
-    async (c, _input) => c.json({ items: await listWebhooks(db, c.get("tenant").id), next: null } as never, 200),
+    async (c, _input) =>
+      c.json({ items: (await listWebhooks(db, c.get("tenant").id)).map(show), next: null } as never, 200),
   );
   addRoute(
     app,
@@ -144,7 +151,7 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
           updated_at: now,
         });
       });
-      return c.json({ ...created, secret } as never, 201);
+      return answerWithEtag(c, { ...show(created), secret }, 201);
     },
   );
   addRoute(
@@ -155,6 +162,7 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
       summary: "Changes, disables or enables a webhook",
       params: WebhookParamsSchema,
       body: WebhookChangesSchema,
+      isConditional: true,
       responses: { 200: json(WebhookSchema, "The webhook") },
     },
     async (c, { params, body }) => {
@@ -163,11 +171,13 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
       const { events, ...rest } = body;
       const changes = { ...rest, ...(events === undefined ? {} : { events: JSON.stringify(events) }) };
       const entry = { action: "webhook.changed", target: key.id, details: body };
-      const changed = await changeAudited(c, dependencies, entry, (transaction) =>
-        updateWebhook(transaction, key, changes as never),
-      );
+      const changed = await changeAudited(c, dependencies, entry, async (transaction) => {
+        const before = await findWebhook(transaction, key.tenantId, key.id);
+        if (before !== undefined) checkIfMatch(c, show(toWebhook(before)).etag);
+        return await updateWebhook(transaction, key, changes as never);
+      });
       if (changed === undefined) throw notFound("webhook", key.id);
-      return c.json(changed as never, 200);
+      return answerWithEtag(c, show(changed));
     },
   );
   addRoute(

@@ -3,6 +3,7 @@ import { z } from "@hono/zod-openapi";
 import { SCOPES } from "../../auth/scopes.ts";
 import { isKeyId, KeyCallLimitsSchema, KeyRateLimitSchema } from "../../records/api-keys.ts";
 import { TenantPolicySchema } from "../../records/tenant-policy.ts";
+import { EtagSchema } from "../entity-tag.ts";
 import { TenantIdSchema, TimeSchema } from "./common.ts";
 import { LineSchema } from "./text.ts";
 
@@ -12,6 +13,7 @@ export const TenantSchema = z
     name: z.string(),
     state: z.enum(["active", "suspended", "deleting"]),
     policy: z.record(z.string(), z.unknown()),
+    etag: EtagSchema,
     createdAt: TimeSchema,
     updatedAt: TimeSchema,
   })
@@ -48,6 +50,7 @@ export const keyFields = {
   limits: KeyCallLimitsSchema.shape.limits.unwrap().nullable().describe("Limits of the calls that the key makes"),
   quotas: KeyCallLimitsSchema.shape.quotas.unwrap().nullable().describe("Quotas of the calls that the key makes"),
   maxAsyncCalls: z.int().nullable().describe("Most calls of the key that wait in the queue"),
+  etag: EtagSchema,
   createdAt: TimeSchema,
   expiresAt: TimeSchema.nullable(),
   lastUsedAt: TimeSchema.nullable(),

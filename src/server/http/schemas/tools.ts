@@ -2,6 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { ReleasedVersionsSchema, RollbackPolicySchema } from "../../records/releases.ts";
 import { LimitsSchema } from "../../records/tenant-policy.ts";
+import { EtagSchema } from "../entity-tag.ts";
 import { TimeSchema } from "./common.ts";
 
 export const RequestsSchema = z.strictObject({ added: z.array(z.string()), removed: z.array(z.string()) });
@@ -35,6 +36,7 @@ export const ReleaseSchema = z
     versions: WeightsSchema,
     rollback: RollbackPolicySchema.nullable(),
     revision: z.int(),
+    etag: EtagSchema,
     changedBy: z.string(),
     updatedAt: TimeSchema,
   })
