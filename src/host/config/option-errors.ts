@@ -28,6 +28,28 @@ const RENAMED_OPTIONS: { readonly [name: string]: string } = {
 /** Former options whose present name depends on where they are, as alternatives. */
 const RENAMED_STORES = ["packagesDir", "kv", "dir"];
 
+/** Names that other libraries give an option, with ours. A nearer name is suggested only where none of these is an option. */
+const USUAL_NAMES: { readonly [name: string]: readonly string[] } = {
+  allowedhosts: ["allow"],
+  allowlist: ["allow"],
+  args: ["arguments"],
+  code: ["source"],
+  cpu: ["cpuMs"],
+  domains: ["allow"],
+  filename: ["path"],
+  hosts: ["allow"],
+  input: ["arguments"],
+  memorylimit: ["memoryMiB"],
+  memorymb: ["memoryMiB"],
+  parameters: ["inputSchema", "arguments"],
+  params: ["inputSchema", "arguments"],
+  permissions: ["grant", "capabilities"],
+  capabilities: ["grant"],
+  schema: ["inputSchema"],
+  tenant: ["tenantId"],
+  timeout: ["timeoutMs"],
+};
+
 const MAX_ISSUES = 20;
 /** Most names that the error for an unknown option lists. */
 export const MAX_SUGGESTED_NAMES = 20;
@@ -150,11 +172,17 @@ function findPresentName(key: string, known: readonly string[]): string | undefi
   return names.find((name) => name !== undefined && known.includes(name));
 }
 
+/** Returns our name of an option that other libraries call by this key; undefined if there is none here. */
+function findUsualName(key: string, known: readonly string[]): string | undefined {
+  const name = key.toLowerCase();
+  return Object.hasOwn(USUAL_NAMES, name) ? USUAL_NAMES[name]?.find((ours) => known.includes(ours)) : undefined;
+}
+
 /** Describes an unknown key for a message, with the known one that the caller probably meant. */
 export function unknownOption(key: string, known: readonly string[]): string {
   const renamed = findPresentName(key, known);
   if (renamed !== undefined) return `Unknown option. It is now called "${renamed}"`;
-  const nearest = findNearestName(key, known);
+  const nearest = findUsualName(key, known) ?? findNearestName(key, known);
   if (nearest !== undefined) return `Unknown option. Did you mean "${nearest}"?`;
   if (known.length === 0) return "Unknown option";
   return `Unknown option. Expected one of: ${known.slice(0, MAX_SUGGESTED_NAMES).join(", ")}`;

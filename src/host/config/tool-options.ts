@@ -3,11 +3,11 @@ import * as z from "zod";
 import { SOURCE_MODES, type SourceMode } from "../../bundler/tool-bundle.ts";
 import { type DefinitionOverrides, DefinitionOverridesSchema } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ISOLATE_LIFETIMES, type IsolateLifetime } from "../../sandbox/protocol/message-fields.ts";
 import { type ArgumentOptions, ArgumentOptionsSchema } from "../pipeline/coercion.ts";
 import { ownerFields } from "../routing/tenant-scope.ts";
-import { parseOptions } from "./option-errors.ts";
+import { keysAt, parseOptions, unknownOptionError } from "./option-errors.ts";
 
 export const LANGUAGES = ["javascript", "typescript", "python"] as const;
 export type Language = (typeof LANGUAGES)[number];
@@ -73,14 +73,13 @@ const common = {
   defaultName: z.string().optional(),
   overrides: DefinitionOverridesSchema.optional(),
 };
-const ToolInputSchema = z.union(
-  [
-    strictObject({ path: z.string().min(1), ...common }),
-    strictObject({ files: z.record(z.string(), z.string()), entry: z.string().optional(), ...common }),
-    strictObject({ source: z.string(), mode: z.enum(SOURCE_MODES).optional(), ...common }),
-  ],
-  "Expected { path }, { files, entry? } or { source }, each with an optional language, name, defaultName and overrides",
-);
+/** Schemas of the three forms of a tool's source, by the key that each of them requires. */
+const TOOL_INPUT_SCHEMAS = {
+  path: strictObject({ path: z.string().min(1), ...common }),
+  files: strictObject({ files: z.record(z.string(), z.string()), entry: z.string().optional(), ...common }),
+  source: strictObject({ source: z.string(), mode: z.enum(SOURCE_MODES).optional(), ...common }),
+} as const;
+const TOOL_INPUT_KEYS = [...new Set(Object.values(TOOL_INPUT_SCHEMAS).flatMap((schema) => keysAt(schema, [])))];
 const toolOptionsShape = {
   ...ownerFields,
   grant: z.array(z.string()).default([]),
@@ -94,6 +93,25 @@ const InspectToolOptionsSchema = strictObject({
   grant: z.array(z.string()).default([]),
 });
 
+/** Returns the schema of the form that an input has. */
+function schemaOfInput(input: unknown): z.ZodType<ToolInput> {
+  const expected =
+    "{ path }, { files, entry? } or { source }, each with an optional language, name, defaultName and overrides";
+  const fail = (got: string): never => {
+    const message = `Expected ${expected}, got ${got}`;
+    throw new ToolError("PARAM_INVALID", `tool: ${message}`, { details: { problems: [{ pointer: "", message }] } });
+  };
+  if (!isPlainObject(input)) return fail(describeKind(input));
+  const keys = Object.keys(input);
+  const unknown = keys.find((key) => !TOOL_INPUT_KEYS.includes(key));
+  if (unknown !== undefined) throw unknownOptionError("tool", unknown, TOOL_INPUT_KEYS);
+  const forms = (["path", "files", "source"] as const).filter((key) => keys.includes(key));
+  const [form, second] = forms;
+  if (second !== undefined) return fail(`an object with ${forms.join(" and ")}`);
+  if (form !== undefined) return TOOL_INPUT_SCHEMAS[form];
+  return fail(keys.length === 0 ? "an empty object" : `an object with ${keys.join(", ")} only`);
+}
+
 /** @throws {ToolError} PARAM_INVALID for an input that is not a valid {@link ToolInput}, or with two names */
 export function parseToolInput(input: unknown): ToolInput {
   if (isPlainObject(input) && Object.hasOwn(input, "mode") && !Object.hasOwn(input, "source")) {
@@ -102,7 +120,7 @@ export function parseToolInput(input: unknown): ToolInput {
       'tool.mode: Expected it next to source only, as in { source, mode: "script" }; a tool of path or files is a module',
     );
   }
-  const parsed = parseOptions(ToolInputSchema, input, "tool");
+  const parsed = parseOptions(schemaOfInput(input), input, "tool");
   const { name, overrides } = parsed;
   if (name === undefined || overrides?.name === undefined || overrides.name === name) return parsed;
   throw new ToolError(

@@ -169,7 +169,7 @@ describe("readEnvelope()", () => {
     [
       "an unknown field",
       { id: "c", toolName: "add", args: {} },
-      "toolCall.args: Unknown option. Expected one of: id, toolName, arguments, argumentsText",
+      'toolCall.args: Unknown option. Did you mean "arguments"?',
     ],
   ])("rejects %s, and names the expected value", ([, call, message]) => {
     const error = errorFrom(() => readEnvelope(call));

@@ -284,7 +284,12 @@ describe("Glovebox.addTool() with an invalid tool", () => {
   test.for<[string, unknown, ErrorCode, RegExp]>([
     ["nothing", undefined, "PARAM_INVALID", /^tool: Expected \{ path \}, \{ files, entry\? \} or \{ source \}/],
     ["text", FINE, "PARAM_INVALID", /^tool: Expected \{ path \}/],
-    ["an object of another kind", { code: FINE }, "PARAM_INVALID", /^tool: Expected \{ path \}/],
+    [
+      "an object of another kind",
+      { code: FINE },
+      "PARAM_INVALID",
+      /^tool\.code: Unknown option\. Did you mean "source"/,
+    ],
     ["two sources", { source: FINE, path: "x" }, "PARAM_INVALID", /^tool: Expected \{ path \}/],
     ["an unknown key", { source: FINE, nam: "x" }, "PARAM_INVALID", /^tool.*(nam|Expected)/],
     ["a number as source", { source: 5 }, "PARAM_INVALID", /^tool/],
