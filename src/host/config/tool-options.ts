@@ -93,6 +93,14 @@ const InspectToolOptionsSchema = strictObject({
   grant: z.array(z.string()).default([]),
 });
 
+const FORM_KEYS: ReadonlySet<string> = new Set(["path", "files", "entry", "source", "mode"]);
+
+/** Removes the keys of all forms of input whose value is undefined, since undefined means "not given". */
+function withoutAbsentForms(input: unknown): unknown {
+  if (!isPlainObject(input)) return input;
+  return Object.fromEntries(Object.entries(input).filter(([key, value]) => value !== undefined || !FORM_KEYS.has(key)));
+}
+
 /** Returns the schema of the form that an input has. */
 function schemaOfInput(input: unknown): z.ZodType<ToolInput> {
   const expected =
@@ -113,7 +121,8 @@ function schemaOfInput(input: unknown): z.ZodType<ToolInput> {
 }
 
 /** @throws {ToolError} PARAM_INVALID for an input that is not a valid {@link ToolInput}, or with two names */
-export function parseToolInput(input: unknown): ToolInput {
+export function parseToolInput(given: unknown): ToolInput {
+  const input = withoutAbsentForms(given);
   if (isPlainObject(input) && Object.hasOwn(input, "mode") && !Object.hasOwn(input, "source")) {
     throw new ToolError(
       "PARAM_INVALID",

@@ -107,6 +107,10 @@ describe("parseToolInput()", () => {
     [Promise.resolve({ source: "x" }), /^tool: Expected \{ path \}.*, got a Promise$/],
     [{ code: "x" }, /^tool\.code: Unknown option. Did you mean "source"\?$/],
     [{ sourcee: "x" }, /^tool\.sourcee: Unknown option. Did you mean "source"\?$/],
+    [{ source: undefined }, /^tool: Expected \{ path \}.*, got an empty object$/],
+    [{ source: "x", sorce: undefined }, /^tool\.sorce: Unknown option\. Did you mean "source"\?$/],
+    [{ source: "x", files: null }, /^tool: Expected \{ path \}.*, got an object with files and source$/],
+    [{ path: "x", mode: "script" }, /^tool\.mode: Expected it next to source only/],
     [{ source: "x", Name: "x" }, /^tool\.Name: Unknown option. Did you mean "name"\?$/],
     [{ path: 5 }, /^tool\.path: Expected a string/],
     [{ files: { "a.ts": 5 } }, /^tool\.files\.a\.ts: Expected a string/],
@@ -117,6 +121,14 @@ describe("parseToolInput()", () => {
     ],
   ])("%j: %s", ([input, message]) => {
     expect(problemOf(input, parseToolInput)).toMatch(message);
+  });
+
+  test.for<[object, object]>([
+    [{ source: "x", path: undefined, files: undefined, entry: undefined, mode: undefined }, { source: "x" }],
+    [{ path: "y", source: undefined, files: undefined, mode: undefined }, { path: "y" }],
+    [{ files: { "a.ts": "" }, entry: undefined, source: undefined }, { files: { "a.ts": "" } }],
+  ])("%j: a key of another form that is undefined is not given", ([input, parsed]) => {
+    expect(parseToolInput(input)).toEqual(parsed);
   });
 });
 
