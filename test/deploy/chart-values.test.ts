@@ -89,6 +89,18 @@ const MESSAGES: readonly (readonly [string, object, string])[] = [
   ["an egress rule without peers", control({ egress: [{ to: [], ports: [{ port: 443 }] }] }), EVERYTHING],
   ["an egress rule with an empty peer", control({ egress: [{ to: [{}] }] }), "controlPlane.egress[0].to[0]: Expected"],
 
+  ...[
+    ["a range of ports that ends before it begins", { port: 9000, endPort: 8000 }],
+    ["a range of ports that begins with a name", { port: "https", endPort: 8000 }],
+  ].map(
+    ([name, port]) =>
+      [
+        name as string,
+        control({ egress: [{ to: [{ podSelector: {} }], ports: [port] }] }),
+        "controlPlane.egress[0].ports[0].endPort: Expected a number that is not below port",
+      ] as const,
+  ),
+
   ["no hosts", control({ ingress: { enabled: true } }), "controlPlane.ingress.hosts: Expected the host names"],
   [
     "fewer replicas at most than at least",
@@ -257,6 +269,15 @@ const SCHEMA: readonly (readonly [string, object, string])[] = [
     '#/controlPlane/egress/0/ports/0: Instance does not have required property "port"',
   ],
 
+  ...["443", "HTTPS", "a--b", "", "a-name-of-16-chars", 0, 65_536].map(
+    (port) =>
+      [
+        `an egress rule for the port ${JSON.stringify(port)}`,
+        control({ egress: [{ to: [{ podSelector: {} }], ports: [{ port }] }] }),
+        "#/controlPlane/egress/0/ports/0/port",
+      ] as const,
+  ),
+
   ["a class that is a boolean", ingress({ className: true }), "#/controlPlane/ingress/className"],
   ["a class with a line break", ingress({ className: "a\nb: c" }), "#/controlPlane/ingress/className: String does not"],
   ["a TLS secret that is a number", ingress({ tlsSecretName: 1000 }), "#/controlPlane/ingress/tlsSecretName"],
@@ -310,6 +331,25 @@ describe.skipIf(!canRender)("values of the Helm chart", () => {
     expect(() => chart.render(values)).toThrow(message);
     // Without the schema too.
     expect(() => chart.render(values, { skipSchema: true })).toThrow(message);
+  });
+
+  test("rejects a release whose services would have invalid names", () => {
+    expect(() => chart.render(ALL, { release: "my.release" })).toThrow(
+      "The name of the release: Expected lower-case letters",
+    );
+  });
+
+  test("accepts ports of egress rules that have a name or are a range", () => {
+    const ports = [
+      { port: "https" },
+      { port: "h2-443" },
+      { port: 8000, endPort: 9000 },
+      { protocol: "UDP", port: 443 },
+    ];
+    const manifests = chart.render(control({ egress: [{ to: [{ podSelector: {} }], ports }] }));
+    const { spec } = manifests.find(({ kind }) => kind === "NetworkPolicy") as Manifest;
+    expect(spec.egress).toContainEqual({ to: [{ podSelector: {} }], ports });
+    for (const manifest of manifests) validate(manifest);
   });
 
   test("repeats no secret in a message", () => {

@@ -9,6 +9,11 @@ of its own, and does so without the schema too (--skip-schema-validation). Call 
     {{- fail (printf "%s: Expected an object, as in values.yaml of the chart" $name) -}}
   {{- end -}}
 {{- end -}}
+{{- $name := include "glovebox.fullname" . -}}
+{{- /* Helm accepts dots in the name of a release, and Kubernetes accepts none in the name of a service. */ -}}
+{{- if contains "." $name -}}
+  {{- fail (printf "The name of the release: Expected lower-case letters, digits and hyphens, because services are named after it, got %q" .Release.Name) -}}
+{{- end -}}
 {{- include "glovebox.checkImage" .Values.image -}}
 {{- $_ := required "database.secretName: Expected the name of the secret with the URL of Postgres" .Values.database.secretName -}}
 {{- $_ := required "masterKey.secretName: Expected the name of the secret with the master key" .Values.masterKey.secretName -}}
@@ -142,6 +147,11 @@ of its own, and does so without the schema too (--skip-schema-validation). Call 
 {{- end -}}
 {{- range $index, $rule := .Values.controlPlane.egress -}}
   {{- include "glovebox.checkPeers" (dict "path" (printf "controlPlane.egress[%d].to" $index) "peers" (default dict $rule).to "expected" "where requests of tools may go") -}}
+  {{- range $at, $port := (default dict $rule).ports -}}
+    {{- if and (hasKey $port "endPort") (or (kindIs "string" $port.port) (gt (int $port.port) (int $port.endPort))) -}}
+      {{- fail (printf "controlPlane.egress[%d].ports[%d].endPort: Expected a number that is not below port, which is a number too" $index $at) -}}
+    {{- end -}}
+  {{- end -}}
 {{- end -}}
 {{- end -}}
 
