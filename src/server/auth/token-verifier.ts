@@ -33,6 +33,13 @@ async function toError(denial: Response): Promise<RequestError> {
   return new RequestError("UNAVAILABLE", why, { retryAfterSeconds: Number(denial.headers.get("retry-after")) });
 }
 
+/** Returns the audiences to accept. For a bare origin, clients and issuers write the trailing slash or leave it out. */
+function audiencesOf(audience: string): string[] {
+  if (!URL.canParse(audience)) return [audience];
+  const { origin } = new URL(audience);
+  return audience === origin || audience === `${origin}/` ? [origin, `${origin}/`] : [audience];
+}
+
 /** @param onError receives errors that prevented a check, such as keys that cannot be fetched */
 export async function createTokenVerifier(
   { issuer, audience, jwksUri, tenantClaim, scopePrefix }: NonNullable<ServerConfig["jwt"]>,
@@ -41,10 +48,10 @@ export async function createTokenVerifier(
   // Loaded here, because most servers have no identity provider, and its libraries take a part of each start.
   const { createResourceServer } = await import("../../host/mcp/server/index.ts");
   const server = createResourceServer({
-    // Only the metadata of the resource uses it, which this server does not serve.
+    // Only the metadata of the resource uses it, which the routes of this server have.
     resource: "http://127.0.0.1/",
     authorizationServers: [jwksUri === undefined ? issuer : { issuer, jwksUri }],
-    audience,
+    audience: audiencesOf(audience),
     onError,
   });
   return {

@@ -2,6 +2,7 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { isAddressHost } from "../../host/util/address-host.ts";
 import type { Principal } from "../auth/principal.ts";
+import { withMetadata } from "../auth/resource-metadata.ts";
 import { methodsOf } from "../auth/scopes.ts";
 import type { AllowedHosts } from "../config/server-options.ts";
 import { createId } from "../ids.ts";
@@ -35,13 +36,19 @@ import { addWebhookRoutes } from "./routes/webhooks.ts";
 import { toInvalid } from "./validate.ts";
 
 const MAX_URL_LENGTH = 4_096;
+/** Time in seconds for which clients keep the metadata of the resource. */
+const METADATA_SECONDS = 3_600;
 
 const nameOf = (host: string): string => host.replace(/:\d+$/, "").toLowerCase();
 
+/** Returns whether a Host header names this server. */
+export const isOwnHost = (host: string | undefined, { names, addresses }: AllowedHosts): boolean =>
+  (host !== undefined && names.some((allowed) => allowed === host.toLowerCase() || allowed === nameOf(host))) ||
+  (addresses && isAddressHost(host));
+
 /** Checks that a request names this server, so that a page in a browser cannot reach it through another name (DNS rebinding). */
-function checkHost(host: string | undefined, { names, addresses }: AllowedHosts): void {
-  if (host !== undefined && names.some((allowed) => allowed === host.toLowerCase() || allowed === nameOf(host))) return;
-  if (addresses && isAddressHost(host)) return;
+function checkHost(host: string | undefined, allowed: AllowedHosts): void {
+  if (isOwnHost(host, allowed)) return;
   const remedy = "Allow other names with --allow-host NAME or GLOVEBOX_ALLOW_HOSTS";
   throw new RequestError("FORBIDDEN", `The Host header does not name this server. ${remedy}`);
 }
@@ -56,6 +63,7 @@ function checkOrigin(origin: string | undefined, host: string | undefined): void
 
 /** Creates the application. It keeps no state of its own. */
 export function createApp(dependencies: ServerDependencies): App {
+  const { metadata } = dependencies;
   const app: App = new OpenAPIHono<AppEnv>({
     strict: true,
     defaultHook: (result) => {
@@ -99,6 +107,11 @@ export function createApp(dependencies: ServerDependencies): App {
   addOperationRoutes(app, dependencies);
   addConsoleSessionRoutes(app, dependencies);
   addOidcRoutes(app, dependencies);
+  app.get("/.well-known/*", async (c, next) => {
+    if (metadata?.isAt(c.req.path) !== true) return await next();
+    c.header("cache-control", `max-age=${METADATA_SECONDS}`);
+    return c.json(metadata.body, 200);
+  });
   addConsolePage(app, dependencies.console, dependencies.embedOrigins);
   addOverviewRoutes(app, dependencies);
   addFleetRoutes(app, dependencies);
@@ -133,10 +146,14 @@ export function createApp(dependencies: ServerDependencies): App {
     const requestId = c.get("requestId") ?? createId("request");
     const isRead = c.req.method === "GET" || c.req.method === "HEAD";
     const { status, body, headers } = answerFailure(thrown, requestId, { isRead, onError: dependencies.onError });
+    const challenge = headers["www-authenticate"];
     for (const [name, value] of Object.entries({
       ...SECURITY_HEADERS,
       ...c.get("rateHeaders"),
       ...headers,
+      ...(challenge === undefined || metadata === undefined
+        ? {}
+        : { "www-authenticate": withMetadata(challenge, metadata) }),
       "x-request-id": requestId,
     }))
       c.header(name, value);

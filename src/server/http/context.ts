@@ -5,6 +5,7 @@ import type { ExecutorQueue, Glovebox, JsonValue, PartialLimits } from "../../ho
 import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { OidcSignIn } from "../auth/oidc.ts";
 import type { Principal } from "../auth/principal.ts";
+import type { ResourceMetadata } from "../auth/resource-metadata.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { ClusterSlots } from "../calls/cluster-slots.ts";
 import type { AllowedHosts } from "../config/server-options.ts";
@@ -89,6 +90,8 @@ export interface ServerDependencies {
   readonly readiness: Pick<Readiness, "check">;
   /** Returns whether the server accepts calls: false once it drains. */
   readonly acceptsCalls: () => boolean;
+  /** Undefined if no authorization server issues tokens for this server's URL. */
+  readonly metadata: ResourceMetadata | undefined;
   /** Receives errors whose cause must not be shown to the caller. */
   readonly onError: (error: unknown, requestId: string) => void;
 }

@@ -102,8 +102,13 @@ async function admitSender(c: Context<AppEnv>, name: RouteName, dependencies: Se
   );
   if (principal === undefined) {
     const isInvalid = c.req.header("authorization") !== undefined;
+    const { metadata } = dependencies;
     throw new RequestError("UNAUTHENTICATED", "Expected a valid API key: Authorization: Bearer gbx_…", {
-      headers: isInvalid ? challenge({ error: "invalid_token" }) : {},
+      headers: challenge({
+        ...(isInvalid ? { error: "invalid_token" } : {}),
+        // A client that obtains a token requests no more than it needs.
+        ...(metadata === undefined || scope === "any" ? {} : { scope: metadata.nameOfScope(scope) }),
+      }),
     });
   }
   const isChange = c.req.method !== "GET" && c.req.method !== "HEAD";
@@ -123,9 +128,10 @@ async function admitSender(c: Context<AppEnv>, name: RouteName, dependencies: Se
   const socket = c.env?.incoming?.socket;
   if (socket !== undefined && tenantId !== undefined) dependencies.unread.begin(socket, tenantId);
   if (scope !== "any" && !principal.scopes.has(scope)) {
+    const named = principal.keyId.startsWith("jwt:") ? (dependencies.metadata?.nameOfScope(scope) ?? scope) : scope;
     throw new RequestError("FORBIDDEN", `This key does not have the scope ${scope}`, {
       details: { scope },
-      headers: challenge({ error: "insufficient_scope", scope }),
+      headers: challenge({ error: "insufficient_scope", scope: named }),
     });
   }
 }

@@ -2,8 +2,9 @@
 import type { Server } from "node:http";
 import { join } from "node:path";
 import { OidcSignIn } from "../auth/oidc.ts";
+import { toResourceMetadata } from "../auth/resource-metadata.ts";
 import type { ServerConfig } from "../config/server-options.ts";
-import { createApp } from "../http/app.ts";
+import { createApp, isOwnHost } from "../http/app.ts";
 import { BodyBytes, bodyLimitsOf } from "../http/body-bytes.ts";
 import { readConsoleFiles } from "../http/console-files.ts";
 import { listen, MAX_STREAMS } from "../http/listen.ts";
@@ -116,6 +117,7 @@ export async function openHttp(
     unread,
     readiness,
     acceptsCalls: () => state.acceptsCalls,
+    metadata: toResourceMetadata(config.jwt, (name) => isOwnHost(name, allowedHosts)),
     onError,
   });
   const peerServer = kind === "postgres" ? services.peerServer : undefined;

@@ -112,7 +112,7 @@ function checkedByClient(): readonly PublicEntry[] {
     {
       name: "tenant.setRelease(tool, alias, versions, options)",
       where: "options",
-      options: { rollback: "object or null" },
+      options: { rollback: "object or null", ifMatch: "text" },
       call: (options) => unreachable(() => tenant.setRelease("add", "live", [], given(options))),
     },
     {
