@@ -55,6 +55,15 @@ const BAD_PATHS = [
   ...["a\u0000.ts", "a\nb.ts", " a.ts", "a.ts ", "a/ /b.ts", `${"x".repeat(600)}.ts`, "con:", "a?.ts", ""],
 ];
 
+test.for([
+  { "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "tool.ts", "GNU.sparse.realsize": "100000" },
+  { "GNU.sparse.map": "0,4", "GNU.sparse.size": "9999", "GNU.sparse.numblocks": "1" },
+])("rejects a sparse file, whose bytes are not its content: %j", async (pax) => {
+  const { header, body } = file("GNUSparseFile.0/tool.ts", "1\n0\n4\ntext");
+  const packed = await tgz({ header: { ...header, pax }, body });
+  await expect(unpackArchive(packed)).rejects.toThrow("is a sparse file. Pack it without the option --sparse");
+});
+
 describe.for(BAD_PATHS)("the path %j", (path) => {
   test("is rejected in both formats", async () => {
     const tar = await tgz(file("ok.ts"), file(path)).catch(() => undefined);

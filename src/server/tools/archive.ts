@@ -101,6 +101,9 @@ async function readTar(bytes: Buffer, collector: Collector): Promise<void> {
     if (header.type === "directory") continue;
     if (header.type !== "file")
       throw invalid(`${shown(header.name)} is a ${header.type ?? "special file"}, not a file`);
+    // Its content is a map of its holes and the data between them, and its name may be that of the map.
+    if (Object.keys(header.pax ?? {}).some((key) => key.startsWith("GNU.sparse.")))
+      throw invalid(`${shown(header.name)} is a sparse file. Pack it without the option --sparse`);
     await collector.add(header.name, [data ?? new Uint8Array()]);
   }
 }
