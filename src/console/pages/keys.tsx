@@ -7,6 +7,7 @@ import { Badge, Button, Copyable, Empty, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { Checkbox, SelectField, TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
+import { assertUnchanged } from "../state/changes.ts";
 import { serverNow } from "../state/clock.ts";
 import { collect } from "../state/collect.ts";
 import { firstKeyCommand } from "../state/first-commands.ts";
@@ -53,13 +54,22 @@ export function Keys({ tenantId }: OwnerProps): JSX.Element {
         ) : null
       }
       columns={(reload) => [
-        { name: "Name", cell: ({ name, id }) => <span title={id}>{name}</span> },
+        {
+          name: "Name",
+          cell: ({ name, id }) => (
+            <span class="phrase" title={id}>
+              {name}
+            </span>
+          ),
+        },
         { name: "Key", cell: ({ prefix }) => <code>{prefix}…</code> },
         { name: "State", cell: (key) => <Badge>{stateOf(key)}</Badge> },
         {
           name: "Scopes",
           cell: ({ scopes }) => (
-            <span title={scopes.join("\n")}>{scopes.length === 1 ? "1 scope" : `${scopes.length} scopes`}</span>
+            <span class="one-line" title={scopes.join("\n")}>
+              {scopes.length === 1 ? "1 scope" : `${scopes.length} scopes`}
+            </span>
           ),
         },
         { name: "Rate limit", cell: ({ rateLimit }) => describeRate(rateLimit) },
@@ -70,7 +80,7 @@ export function Keys({ tenantId }: OwnerProps): JSX.Element {
           name: "Actions",
           cell: (key) =>
             can("keys:write") && stateOf(key) === "active" ? (
-              <>
+              <div class="row">
                 <DialogButton label="Limits" kind="plain" title={`Limits of the key ${key.name}`}>
                   {(close) => (
                     <LimitsForm
@@ -96,7 +106,7 @@ export function Keys({ tenantId }: OwnerProps): JSX.Element {
                     ? "This is your own key: your session ends too."
                     : "Requests with it fail from now on, and its sessions end."}
                 </ConfirmButton>
-              </>
+              </div>
             ) : null,
         },
       ]}
@@ -189,9 +199,15 @@ function LimitsForm({
   readonly path: string;
   readonly onDone: () => void;
 }): JSX.Element {
+  const [opened] = useState(of);
   const [limits, setLimits] = useState(toTyped(of));
   const save = async (): Promise<void> => {
-    await request("PATCH", `${path}/${of.id}`, { body: toLimits(limits, of) });
+    assertUnchanged(`The key ${opened.name}`, opened, await request<ApiKey>("GET", `${path}/${opened.id}`), [
+      "rateLimit",
+      "limits",
+      "quotas",
+    ]);
+    await request("PATCH", `${path}/${opened.id}`, { body: toLimits(limits, opened) });
     onDone();
   };
   return (

@@ -55,7 +55,14 @@ export const ToolTable = ({ tools, hasTenants }: ToolTableProps): JSX.Element | 
     keyOf={({ tenantId, tool }) => `${tenantId} ${tool}`}
     columns={[
       ...(hasTenants ? [tenantColumn<Tool>()] : []),
-      { name: "Tool", cell: ({ tenantId, tool }) => <a href={urlOf(["t", tenantId, "tools", tool])}>{tool}</a> },
+      {
+        name: "Tool",
+        cell: ({ tenantId, tool }) => (
+          <a href={urlOf(["t", tenantId, "tools", tool])} title={tool}>
+            {tool}
+          </a>
+        ),
+      },
       ...figures<Tool>(({ tenantId, tool }) => urlOf(["t", tenantId, "calls"], { tool })),
     ]}
   />

@@ -8,7 +8,7 @@ import { Badge, Empty, ErrorBox, Loading, PageHead, Time } from "../parts/contro
 import { formatCount, formatMs, formatNumber, formatPercent } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery, urlOf } from "../state/router.ts";
-import { request } from "../state/session.ts";
+import { isPlatform, request } from "../state/session.ts";
 import { TenantTable, ToolTable } from "./overview-tables.tsx";
 
 const HOUR_MS = 3_600_000;
@@ -29,6 +29,21 @@ const SHOWN_PROBLEMS = 10;
 
 type Problem = OverviewData["problems"][number];
 
+const rate = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+const formatRate = (value: number): string => rate.format(value);
+
+const QUOTA_TEXTS: { readonly [resource: string]: string } = {
+  calls: "calls",
+  cpuMs: "CPU time",
+  egressBytes: "bytes sent",
+};
+
+/** Returns words for the name of a quota, such as `calls:month`. */
+function describeQuota(name: string): string {
+  const [resource = name, period] = name.split(":");
+  return `${QUOTA_TEXTS[resource] ?? resource}${period === undefined ? "" : ` per ${period}`}`;
+}
+
 /** Returns what a problem means, and the page where it can be solved. */
 function describeProblem({
   kind,
@@ -44,9 +59,9 @@ function describeProblem({
     case "version_waiting":
       return [`${target} waits for approval`, urlOf(["t", tenantId, "approvals"])];
     case "release_rolled_back":
-      return [`${target} went back by itself, because too many calls failed`, urlOf(["t", tenantId, "tools", tool])];
+      return [`${target} was rolled back, because too many calls failed`, urlOf(["t", tenantId, "tools", tool])];
     case "quota_warning":
-      return [`Over 80 % of the quota ${target} is used`, urlOf(["t", tenantId, "usage"])];
+      return [`Over 80 % of the quota of ${describeQuota(target)} is used`, urlOf(["t", tenantId, "usage"])];
     case "webhook_failing":
       return [
         details.failed === 0
@@ -108,6 +123,9 @@ export function Overview({ tenantId }: { readonly tenantId: string | undefined }
         </select>
       </PageHead>
       {error === undefined ? null : <ErrorBox error={error} onRetry={reload} />}
+      {error === undefined || value !== undefined || tenantId === undefined || !isPlatform.value ? null : (
+        <a href={urlOf(["tenants"])}>All tenants</a>
+      )}
       {value === undefined ? (
         error === undefined ? (
           <Loading />
@@ -129,12 +147,12 @@ function Figures({ overview, ms, tenantId }: FiguresProps): JSX.Element {
   const { total, buckets, tools, tenants, problems, cpuMs, queued, running, isPartial, completeFrom } = overview;
   const times = buckets.map(({ at }) => at);
   const seconds = ms / buckets.length / 1_000;
-  const rate = total.calls === 0 ? 0 : total.failed / total.calls;
+  const failed = total.calls === 0 ? 0 : total.failed / total.calls;
   return (
     <>
       <ul class="tiles">
         <Tile name="Calls" value={formatCount(total.calls)} />
-        <Tile name="Failed" value={formatPercent(rate)} tone={rate > 0.05 ? "bad" : undefined} />
+        <Tile name="Failed" value={formatPercent(failed)} tone={failed > 0.05 ? "bad" : undefined} />
         <Tile name="p50" value={formatMs(total.p50)} />
         <Tile name="p95" value={formatMs(total.p95)} />
         <Tile name="p99" value={formatMs(total.p99)} />
@@ -163,10 +181,10 @@ function Figures({ overview, ms, tenantId }: FiguresProps): JSX.Element {
             <Chart
               label="Calls per second"
               times={times}
-              format={(value) => (value < 10 ? value.toFixed(2) : value.toFixed(0))}
+              format={formatRate}
               series={[
                 { label: "all", color: "--blue", values: buckets.map(({ calls }) => calls / seconds), isFilled: true },
-                { label: "failed", color: "--red", values: buckets.map(({ failed }) => failed / seconds) },
+                { label: "failed", color: "--red", values: buckets.map((bucket) => bucket.failed / seconds) },
               ]}
             />
             <Chart

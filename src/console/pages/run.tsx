@@ -100,7 +100,7 @@ function RunFacts({ run, tenantId }: TenantProps & { readonly run: RunData }): J
     ["Journal", `${formatNumber(entries)} entries`],
   ];
   if (endedAt !== null) facts.push(["Ended", <Time key="ended" at={endedAt} />]);
-  else facts.push(["Fails, if it has not ended,", <Time key="expires" at={expiresAt} isAge />]);
+  else facts.push(["Deadline", <Time key="expires" at={expiresAt} isAge />]);
   if (wakeAt !== null) facts.push(["Continues by itself", <Time key="wake" at={wakeAt} isAge />]);
   return (
     <div class="card">

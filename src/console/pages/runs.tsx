@@ -138,7 +138,9 @@ function RunTable({ runs, tenantId, isFiltered }: RunTableProps): JSX.Element {
         { name: "Version", cell: ({ version }) => (version === null ? "–" : `v${version}`) },
         {
           name: "Waits for",
-          cell: ({ waits }) => (waits.length === 0 ? "–" : waits.map(describeWait).join(", ").slice(0, 120)),
+          cell: ({ waits }) => (
+            <span class="phrase">{waits.length === 0 ? "–" : waits.map(describeWait).join(", ").slice(0, 120)}</span>
+          ),
         },
         { name: "Started", cell: ({ createdAt }) => <Time at={createdAt} /> },
         { name: "Ended", cell: ({ endedAt }) => (endedAt === null ? "–" : <Time at={endedAt} />) },

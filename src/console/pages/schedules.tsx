@@ -9,13 +9,14 @@ import { SelectField, TextField } from "../parts/fields.tsx";
 import { JsonField } from "../parts/input-form/value-fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { ToolField } from "../parts/tool-field.tsx";
+import { assertUnchanged } from "../state/changes.ts";
 import { collect } from "../state/collect.ts";
 import { firstCommand } from "../state/first-commands.ts";
 import { formatUtc, locale } from "../state/format.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
 import { urlOf } from "../state/router.ts";
-import { can, client } from "../state/session.ts";
+import { can, client, request } from "../state/session.ts";
 
 const MS_PER_MINUTE = 60_000;
 
@@ -47,7 +48,7 @@ export function Schedules({ tenantId }: TenantProps): JSX.Element {
         ) : null
       }
       columns={(reload) => [
-        { name: "Name", cell: ({ name }) => name },
+        { name: "Name", cell: ({ name }) => <span class="phrase">{name}</span> },
         {
           name: "Tool",
           cell: ({ tool, alias }) => <a href={urlOf(["t", tenantId, "tools", tool])}>{`${tool}:${alias}`}</a>,
@@ -55,9 +56,9 @@ export function Schedules({ tenantId }: TenantProps): JSX.Element {
         {
           name: "Cron",
           cell: ({ cron, timeZone }) => (
-            <>
+            <span class="phrase">
               <code>{cron}</code> {timeZone}
-            </>
+            </span>
           ),
         },
         { name: "State", cell: ({ state }) => <Badge>{state}</Badge> },
@@ -164,12 +165,22 @@ function ScheduleForm({ tenantId, schedule, onDone }: ScheduleFormProps): JSX.El
   const [alias, setAlias] = useState(schedule?.alias ?? "live");
   const [overlap, setOverlap] = useState<Schedule["overlap"]>(schedule?.overlap ?? "skip");
   const [catchUp, setCatchUp] = useState<Schedule["catchUp"]>(schedule?.catchUp ?? "latest");
+  const [opened] = useState(schedule);
   const isOmitted = schedule?.omitted === true;
   const tenant = client.tenant(tenantId);
   const save = async (): Promise<void> => {
     const changes = { cron, timeZone, alias, overlap, catchUp, ...(isOmitted ? {} : { input }) };
-    if (schedule === undefined) await tenant.createSchedule({ name, tool, ...changes });
-    else await tenant.updateSchedule(schedule.id, changes);
+    if (opened === undefined) await tenant.createSchedule({ name, tool, ...changes });
+    else {
+      const path = `/v1/tenants/${encodeURIComponent(tenantId)}/schedules/${opened.id}`;
+      assertUnchanged(
+        `The schedule ${name}`,
+        opened,
+        await request<Schedule>("GET", path),
+        Object.keys(changes) as (keyof Schedule)[],
+      );
+      await tenant.updateSchedule(opened.id, changes);
+    }
     onDone();
   };
   return (

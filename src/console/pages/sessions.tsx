@@ -11,9 +11,9 @@ import { can, client, isPlatform, request } from "../state/session.ts";
 const BROWSER: Column<ConsoleSession> = {
   name: "Browser",
   cell: ({ userAgent, isCurrent }) => (
-    <>
+    <span class="phrase">
       {userAgent.slice(0, 80)} {isCurrent ? <Badge tone="info">this one</Badge> : null}
-    </>
+    </span>
   ),
 };
 const WHEN: readonly Column<ConsoleSession>[] = [

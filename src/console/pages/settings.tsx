@@ -17,7 +17,15 @@ const REFRESH_MS = 5_000;
 export function Settings({ tenantId }: { readonly tenantId: string }): JSX.Element {
   const tenant = client.tenant(tenantId);
   const { value, error, reload } = useResource(`settings ${tenantId}`, () => tenant.get());
-  if (value === undefined) return error === undefined ? <Loading /> : <ErrorBox error={error} onRetry={reload} />;
+  if (value === undefined)
+    return error === undefined ? (
+      <Loading />
+    ) : (
+      <>
+        <PageHead title={`Settings of ${tenantId}`} />
+        <ErrorBox error={error} onRetry={reload} />
+      </>
+    );
   return (
     <>
       <PageHead title={`Settings of ${tenantId}`}>

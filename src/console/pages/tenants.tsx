@@ -31,7 +31,7 @@ export function Tenants(): JSX.Element {
       }
       columns={() => [
         { name: "Id", cell: ({ id }) => <a href={urlOf(["t", id])}>{id}</a> },
-        { name: "Name", cell: ({ name }) => name },
+        { name: "Name", cell: ({ name }) => <span class="phrase">{name}</span> },
         { name: "State", cell: ({ state }) => <Badge>{state}</Badge> },
         { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
         { name: "Settings", cell: ({ id }) => <a href={urlOf(["t", id, "settings"])}>policy and quotas</a> },

@@ -1,14 +1,22 @@
 // The releases of a tool: which versions run, with which share and success, and how to change it.
 
+import type { Release } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Button, Empty, Facts, Time } from "../parts/controls.tsx";
 import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { SelectField, TextField } from "../parts/fields.tsx";
-import { formatCount, formatJson, formatMs, formatPercent } from "../state/format.ts";
+import { assertUnchanged } from "../state/changes.ts";
+import { formatCount, formatMs, formatPercent } from "../state/format.ts";
 import type { LoadedResource } from "../state/resource.ts";
-import { can, client } from "../state/session.ts";
-import type { ToolData, ToolProps } from "./tool-data.ts";
+import { can, client, request } from "../state/session.ts";
+import { pathOf, type ToolData, type ToolProps } from "./tool-data.ts";
+
+/** Returns the rule by which a release goes back to its previous versions, in words. */
+const describeRollback = (rule: Release["rollback"]): string =>
+  rule === null
+    ? "never"
+    : `when over ${formatPercent(rule.errorRate)} of at least ${formatCount(rule.minCalls)} calls failed`;
 
 export function Releases({
   tenantId,
@@ -31,8 +39,16 @@ export function Releases({
   const isValid =
     isRollbackValid && share > 0 && share <= 100 && version !== "" && /^[a-z][a-z0-9_-]{0,62}$/.test(alias);
   const release = async (): Promise<void> => {
-    const before =
-      releases.find((one) => one.alias === alias)?.versions.filter((one) => one.version !== Number(version)) ?? [];
+    const shown = releases.find((one) => one.alias === alias);
+    // The shares of the other versions are computed from what the page shows: another operator may have released since.
+    const { items } = await request<{ items: readonly Release[] }>("GET", `${pathOf({ tenantId, name })}/releases`);
+    assertUnchanged(
+      `The alias ${alias}`,
+      shown,
+      items.find((one) => one.alias === alias),
+      ["versions", "rollback"],
+    );
+    const before = shown?.versions.filter((one) => one.version !== Number(version)) ?? [];
     const total = before.reduce((sum, { weight }) => sum + weight, 0);
     const others =
       share === 100
@@ -104,7 +120,7 @@ export function Releases({
               facts={[
                 ["Changed", <Time key="at" at={one.updatedAt} isAge />],
                 ["By", one.changedBy],
-                ["Goes back by itself", one.rollback === null ? "no" : formatJson(one.rollback)],
+                ["Automatic rollback", describeRollback(one.rollback)],
               ]}
             />
           </section>
@@ -129,23 +145,23 @@ export function Releases({
             label="Share of the calls in %"
             value={percent}
             onInput={setPercent}
-            hint="Less than 100 makes a canary: the rest stays on the versions of now."
+            hint="Less than 100 makes a canary: the other calls stay on the current versions."
           />
           <SelectField
-            label="Goes back by itself"
+            label="Automatic rollback"
             value={goesBack}
             options={[
-              ["keep", "as before"],
+              ["keep", "unchanged"],
               ["never", "never"],
-              ["failures", "when calls fail"],
+              ["failures", "when too many calls fail"],
             ]}
             onInput={(value) => setGoesBack(value as typeof goesBack)}
           />
           {goesBack === "failures" ? (
             <>
-              <TextField label="Failed calls in %, at most" value={failures} onInput={setFailures} />
+              <TextField label="Failed calls at most, in %" value={failures} onInput={setFailures} />
               <TextField
-                label="Calls before it counts"
+                label="Calls before the rate counts"
                 value={minCalls}
                 onInput={setMinCalls}
                 hint="Calls of one version, from its release on."

@@ -50,7 +50,15 @@ export function Tool(props: ToolProps): JSX.Element {
   );
   const tab = chosenTab(TABS, address.value.query.tab);
   if (data.value === undefined)
-    return data.error === undefined ? <Loading /> : <ErrorBox error={data.error} onRetry={data.reload} />;
+    return data.error === undefined ? (
+      <Loading />
+    ) : (
+      <>
+        <PageHead title={toVisibleText(name)} />
+        <ErrorBox error={data.error} onRetry={data.reload} />
+        <a href={urlOf(["t", tenantId, "tools"])}>All tools of {tenantId}</a>
+      </>
+    );
   const { versions, releases } = data.value;
   const live = releases.find(({ alias }) => alias === "live");
   const shown = versions.find(({ version }) => version === live?.versions[0]?.version) ?? versions[0];

@@ -26,7 +26,14 @@ export function Tools({ tenantId }: { readonly tenantId: string }): JSX.Element 
         ) : null
       }
       columns={() => [
-        { name: "Name", cell: ({ name }) => <a href={urlOf(["t", tenantId, "tools", name])}>{name}</a> },
+        {
+          name: "Name",
+          cell: ({ name }) => (
+            <a href={urlOf(["t", tenantId, "tools", name])} title={name}>
+              {name}
+            </a>
+          ),
+        },
         { name: "Latest version", isNumber: true, cell: ({ latestVersion }) => `v${latestVersion}` },
         { name: "Versions", isNumber: true, cell: ({ versions }) => versions },
         { name: "Calls", cell: ({ name }) => <a href={urlOf(["t", tenantId, "calls"], { tool: name })}>show calls</a> },

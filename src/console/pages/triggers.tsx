@@ -8,6 +8,7 @@ import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { SelectField, TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { ToolField } from "../parts/tool-field.tsx";
+import { assertUnchanged } from "../state/changes.ts";
 import { collect } from "../state/collect.ts";
 import { firstCommand } from "../state/first-commands.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
@@ -40,13 +41,13 @@ export function Triggers({ tenantId }: TenantProps): JSX.Element {
         ) : null
       }
       columns={(reload) => [
-        { name: "Name", cell: ({ name }) => name },
+        { name: "Name", cell: ({ name }) => <span class="phrase">{name}</span> },
         {
           name: "Tool",
           cell: ({ tool, alias }) => <a href={urlOf(["t", tenantId, "tools", tool])}>{`${tool}:${alias}`}</a>,
         },
         { name: "URL", cell: (trigger) => <Copyable text={urlFor(trigger)} /> },
-        { name: "Signature", cell: ({ verification }) => VERIFICATIONS[verification] },
+        { name: "Signature", cell: ({ verification }) => <span class="one-line">{VERIFICATIONS[verification]}</span> },
         { name: "State", cell: ({ state }) => <Badge>{state}</Badge> },
         { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} isAge /> },
         {
@@ -65,7 +66,11 @@ export function Triggers({ tenantId }: TenantProps): JSX.Element {
                   {(close) => (
                     <AliasForm
                       alias={alias}
-                      onSave={async (next) => {
+                      onSave={async (next, before) => {
+                        const stored = (await collect(tenant.triggers(), MAX_TRIGGERS)).find((one) => one.id === id);
+                        assertUnchanged<Pick<Trigger, "alias">>(`The trigger ${name}`, { alias: before }, stored, [
+                          "alias",
+                        ]);
                         await tenant.updateTrigger(id, { alias: next });
                         reload();
                         close();
@@ -99,15 +104,17 @@ export function Triggers({ tenantId }: TenantProps): JSX.Element {
 
 interface AliasFormProps {
   readonly alias: string;
-  readonly onSave: (alias: string) => Promise<void>;
+  /** @param before the alias that the form was opened with */
+  readonly onSave: (alias: string, before: string) => Promise<void>;
 }
 
 function AliasForm({ alias, onSave }: AliasFormProps): JSX.Element {
   const [text, setText] = useState(alias);
+  const [before] = useState(alias);
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>
       <TextField label="Release" value={text} onInput={setText} isRequired />
-      <Button kind="primary" type="submit" disabled={text === ""} onClick={() => onSave(text)}>
+      <Button kind="primary" type="submit" disabled={text === ""} onClick={() => onSave(text, before)}>
         Save
       </Button>
     </form>

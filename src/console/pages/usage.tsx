@@ -93,7 +93,14 @@ const UsageTable = ({ rows, tenantId }: TenantProps & { readonly rows: readonly 
     keyOf={({ tool, outcome }) => `${tool} ${outcome}`}
     empty={<Empty title="No usage in this time">Each call counts in the hour in which it ended.</Empty>}
     columns={[
-      { name: "Tool", cell: ({ tool }) => <a href={urlOf(["t", tenantId, "tools", tool])}>{tool}</a> },
+      {
+        name: "Tool",
+        cell: ({ tool }) => (
+          <a href={urlOf(["t", tenantId, "tools", tool])} title={tool}>
+            {tool}
+          </a>
+        ),
+      },
       { name: "Outcome", cell: ({ outcome }) => <code>{outcome}</code> },
       { name: "Calls", isNumber: true, cell: ({ calls }) => formatCount(calls) },
       { name: "CPU time", isNumber: true, cell: ({ cpuMs }) => formatMs(cpuMs) },

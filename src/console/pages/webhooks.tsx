@@ -9,6 +9,7 @@ import { Checkbox, TextField } from "../parts/fields.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { Table } from "../parts/table.tsx";
+import { assertUnchanged } from "../state/changes.ts";
 import { collect } from "../state/collect.ts";
 import { firstCommand } from "../state/first-commands.ts";
 import { formatNumber } from "../state/format.ts";
@@ -29,7 +30,7 @@ const EVENTS: { readonly [event in EventType]: string } = {
   "version.deployed": "a new version was stored",
   "version.waiting_for_approval": "a version waits for approval",
   "release.changed": "a release runs other versions",
-  "release.rolled_back": "a release went back to its versions of before",
+  "release.rolled_back": "a release went back to its previous versions",
   "quota.warning": "80 % of a quota are used",
 };
 
@@ -59,7 +60,7 @@ export function Webhooks({ tenantId }: TenantProps): JSX.Element {
               </button>
             ),
           },
-          { name: "Events", cell: ({ events }) => events.join(", ") },
+          { name: "Events", cell: ({ events }) => <span class="phrase">{events.join(", ")}</span> },
           { name: "State", cell: ({ state }) => <Badge>{state}</Badge> },
           { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} isAge /> },
           {
@@ -126,10 +127,20 @@ function WebhookForm({ tenantId, webhook, onDone }: WebhookFormProps): JSX.Eleme
   const [url, setUrl] = useState(webhook?.url ?? "https://");
   const [events, setEvents] = useState<Webhook["events"]>(webhook?.events ?? ["call.failed"]);
   const [secret, setSecret] = useState<string>();
+  const [opened] = useState(webhook);
   const tenant = client.tenant(tenantId);
   const save = async (): Promise<void> => {
-    if (webhook === undefined) setSecret((await tenant.createWebhook({ url, events })).secret);
-    else await tenant.updateWebhook(webhook.id, { url, events });
+    if (opened === undefined) setSecret((await tenant.createWebhook({ url, events })).secret);
+    else {
+      const stored = await collect(tenant.webhooks());
+      assertUnchanged(
+        "The webhook",
+        opened,
+        stored.find(({ id }) => id === opened.id),
+        ["url", "events"],
+      );
+      await tenant.updateWebhook(opened.id, { url, events });
+    }
     onDone();
   };
   if (secret !== undefined) {
@@ -193,7 +204,7 @@ function Deliveries({ tenantId, webhookId }: TenantProps & { readonly webhookId:
             { name: "State", cell: ({ state }) => <Badge>{state}</Badge> },
             { name: "Status", isNumber: true, cell: ({ status }) => status ?? "–" },
             { name: "Attempts", isNumber: true, cell: ({ attempts }) => attempts },
-            { name: "Error", cell: ({ error: why }) => why ?? "" },
+            { name: "Error", cell: ({ error: why }) => <span class="phrase">{why}</span> },
             {
               name: "Body",
               cell: ({ body }) => (

@@ -64,7 +64,7 @@ export function ErrorBox({ error, onRetry }: { readonly error: unknown; readonly
     <div class="error-box" role="alert">
       <strong>{isApi ? error.code : "Error"}</strong> <span>{message}</span>
       {hint === undefined ? null : <p>{hint}</p>}
-      {isApi && error.requestId !== undefined ? <p class="faint">Request {error.requestId}</p> : null}
+      {isApi && error.requestId !== undefined ? <p class="faint">Request ID: {error.requestId}</p> : null}
       {onRetry === undefined ? null : (
         <p>
           <button type="button" class="button plain" onClick={onRetry}>

@@ -77,7 +77,7 @@ export function ListPage<Item>(props: ListPageProps<Item>): JSX.Element {
           <input
             type="search"
             aria-label={`Find in ${title}`}
-            placeholder={`Find in ${formatNumber(value?.length ?? 0)}`}
+            placeholder={`Find in ${formatNumber(value?.length ?? 0)} rows`}
             value={text}
             onInput={(event) => setQuery({ find: event.currentTarget.value })}
           />

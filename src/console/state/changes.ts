@@ -1,0 +1,24 @@
+// Keeps a form from undoing what another operator has changed since the form was opened.
+import { formatJson } from "./format.ts";
+
+/**
+ * Compares what a form was made from with what is stored now.
+ * @param what names it in the message: `The schedule`
+ * @param shown what the form was made from; undefined for something new
+ * @param current what is stored; undefined if there is none
+ * @param names the members that the form replaces
+ * @throws {Error} if one of them differs, or one of both does not exist
+ */
+export function assertUnchanged<Value extends object>(
+  what: string,
+  shown: Value | undefined,
+  current: Value | undefined,
+  names: readonly (keyof Value)[],
+): void {
+  const textOf = (value: Value | undefined): string =>
+    value === undefined ? "" : formatJson(names.map((name) => value[name] ?? null));
+  if (textOf(shown) === textOf(current)) return;
+  throw new Error(
+    `${what} has been changed since this form was opened, so nothing was saved. Close the form, look at what is stored now, and make your change again`,
+  );
+}

@@ -1,0 +1,89 @@
+// Two operators at the same form: the second one to save does not undo what the first one has changed.
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { useConsole } from "./browser.ts";
+
+const opened = useConsole();
+const T = "/v1/tenants/acme";
+const SOURCE = "export default () => 1;";
+const CHANGED = "has been changed since this form was opened, so nothing was saved";
+
+const dialogOf = (page: Page) => page.getByRole("dialog");
+
+test("forms of schedules, webhooks, triggers and keys, and releases, do not undo what another operator has saved", async () => {
+  const { api } = opened.under;
+  await api("POST", "/v1/tenants", { id: "acme" });
+  await api("POST", `${T}/tools`, { name: "price", source: SOURCE });
+  await api("POST", `${T}/tools`, { name: "price", source: "export default () => 2;", alias: null });
+  const create = async (path: string, body: object): Promise<string> => {
+    const created = await api<{ id: string }>("POST", `${T}/${path}`, body);
+    expect(created.status).toBe(201);
+    return created.body.id;
+  };
+  const schedule = await create("schedules", { name: "nightly", tool: "price", cron: "30 2 * * *", input: {} });
+  const webhook = await create("webhooks", { url: "https://example.com/hook", events: ["call.failed"] });
+  const trigger = await create("triggers", { name: "orders", tool: "price" });
+  const key = await create("keys", { name: "backend", scopes: ["calls:run"] });
+  const { page, go, problems } = await opened.open();
+
+  const refuses = async (path: string, button: string, change: () => Promise<unknown>): Promise<void> => {
+    await go(path);
+    await page.getByRole("row").getByRole("button", { name: button }).click();
+    await dialogOf(page).waitFor();
+    await change();
+    await dialogOf(page).getByRole("button", { name: "Save" }).click();
+    await dialogOf(page).getByText(CHANGED).waitFor();
+  };
+  await refuses("/t/acme/schedules", "Edit", () => api("PATCH", `${T}/schedules/${schedule}`, { cron: "0 5 * * *" }));
+  await refuses("/t/acme/webhooks", "Edit", () =>
+    api("PATCH", `${T}/webhooks/${webhook}`, { url: "https://example.com/other" }),
+  );
+  await refuses("/t/acme/triggers", "Edit", () => api("PATCH", `${T}/triggers/${trigger}`, { alias: "next" }));
+  await refuses("/t/acme/keys", "Limits", () =>
+    api("PATCH", `${T}/keys/${key}`, { rateLimit: { calls: 5, per: "minute" } }),
+  );
+
+  await go("/t/acme/tools/price?tab=releases");
+  await page.getByText("Release a version").waitFor();
+  // The page shows the releases as they were.
+  await page.route("**/tools/price/stats", () => {});
+  await api("PUT", `${T}/tools/price/releases/live`, { versions: [{ version: 2, weight: 1 }] });
+  await page.getByRole("button", { name: "Release", exact: true }).click();
+  await page.getByText("The alias live has been changed").waitFor();
+
+  const read = async (path: string): Promise<unknown> => (await api("GET", `${T}/${path}`)).body;
+  expect(await read(`schedules/${schedule}`)).toMatchObject({ cron: "0 5 * * *" });
+  expect(await read(`keys/${key}`)).toMatchObject({ rateLimit: { calls: 5, per: "minute" } });
+  expect(await read("webhooks")).toMatchObject({ items: [{ url: "https://example.com/other" }] });
+  expect(await read("triggers")).toMatchObject({ items: [{ alias: "next" }] });
+  expect(problems).toEqual([]);
+});
+
+test("a form saves when only its state or its times have changed", async () => {
+  const { api } = opened.under;
+  await api("POST", "/v1/tenants", { id: "beta" });
+  await api("POST", "/v1/tenants/beta/tools", { name: "price", source: SOURCE });
+  const path = "/v1/tenants/beta/schedules";
+  const body = { name: "nightly", tool: "price", cron: "30 2 * * *", input: {} };
+  const { id } = (await api<{ id: string }>("POST", path, body)).body;
+  const { page, go } = await opened.open();
+  await go("/t/beta/schedules");
+  await page.getByRole("row").getByRole("button", { name: "Edit" }).click();
+  await api("PATCH", `${path}/${id}`, { state: "paused" });
+  await dialogOf(page).getByLabel("Cron").fill("0 6 * * *");
+  await dialogOf(page).getByRole("button", { name: "Save" }).click();
+  await dialogOf(page).waitFor({ state: "detached" });
+  expect((await api("GET", `${path}/${id}`)).body).toMatchObject({ cron: "0 6 * * *", state: "paused" });
+  // Twice, because a stored limit could be read in another form than the list has it.
+  await api("POST", "/v1/tenants/beta/keys", { name: "backend", scopes: ["calls:run"] });
+  for (const [month, shown] of [
+    ["7", "calls per month: 7"],
+    ["8", "calls per month: 8"],
+  ] as const) {
+    await go("/t/beta/keys");
+    await page.getByRole("row").getByRole("button", { name: "Limits" }).click();
+    await dialogOf(page).getByLabel("Calls per month").fill(month);
+    await dialogOf(page).getByRole("button", { name: "Save" }).click();
+    await page.getByText(shown).waitFor();
+  }
+});
