@@ -94,6 +94,18 @@ test("glovebox dev begins with a tool that cannot be built, and ends while one r
   await expectDead(processes);
 });
 
+test("glovebox dev runs once for a change that stops a running call", async () => {
+  const folder = await makeFolder({ "tool.ts": 'export default () => { console.log("spinning"); for (;;); };' });
+  await using dev = new CliProcess(["dev", "tool.ts", "--timeout-ms", "300000"], folder);
+  await dev.says("stderr", /spinning\n/);
+  // Waits for longer than several polls of the files.
+  const waits = 'console.log("started");\n  await new Promise((done) => setTimeout(done, 2_000));';
+  write(join(folder, "tool.ts"), `export default async () => {\n  ${waits}\n  return "done";\n};`);
+  await dev.says("stdout", /^"done"\n/);
+  const [, output = ""] = await dev.says("stderr", /^([\s\S]*)Waiting for changes\n/);
+  expect(output.match(/started/g)).toHaveLength(1);
+});
+
 test("glovebox dev reports a tool that was deleted while it watches, and runs it when it is there again", async () => {
   const folder = await makeFolder({ "input.json": "{}" });
   const tool = join(folder, "tool");

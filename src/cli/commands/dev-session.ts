@@ -82,7 +82,9 @@ export class DevSession {
       if (this.#isStopped) return;
       const { path, input } = this.#options;
       const files = [...this.#files, ...(input.file === undefined ? [] : [resolve(input.file)])];
-      watcher.watch({ files, ...(isBuilt ? {} : { folder: folderOf(path) }) }, before);
+      // The next run reads the files after a change that has stopped this one, so that it is not reported a second time.
+      const known = this.#isAwake ? new Map() : before;
+      watcher.watch({ files, ...(isBuilt ? {} : { folder: folderOf(path) }) }, known);
       await this.#waitForChange();
     }
   }
