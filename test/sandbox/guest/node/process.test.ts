@@ -162,7 +162,7 @@ describe("the table of built-ins", () => {
     ["child_process", "execSync", /cannot start processes/],
     ["worker_threads", "Worker", /cannot start processes or threads/],
     ["cluster", "fork", /cannot start processes/],
-    ["vm", "runInNewContext", /a tool has one context/],
+    ["vm", "measureMemory", /cannot control the engine/],
     ["v8", "setFlagsFromString", /cannot control the engine/],
     ["inspector", "open", /cannot control the engine/],
     ["sqlite", "DatabaseSync", /no database files/],

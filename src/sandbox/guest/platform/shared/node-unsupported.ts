@@ -4,8 +4,8 @@
 import { EventEmitter } from "../events/node-events.ts";
 import { BlockList, SocketAddress } from "../net/block-list.ts";
 import { isIP, isIPv4, isIPv6 } from "../net/ip-address.ts";
-import { callable } from "./callable-classes.ts";
-import { checkString, unsupported } from "./node-error.ts";
+import { vm } from "../util/node-vm.ts";
+import { unsupported } from "./node-error.ts";
 import { unsupportedMembers } from "./unsupported-members.ts";
 
 /** Returns members that throw. Instances of the classes are event emitters, as in Node. */
@@ -14,7 +14,6 @@ const unsupportedAll = (module: string, instead: string, names: string) =>
 
 const SOCKETS = "a tool has no sockets; use fetch, which the host can grant";
 const PROCESSES = "a tool cannot start processes or threads";
-const CODE = "a tool has one context; use vm.runInThisContext() or Function";
 const ENGINE = "a tool cannot control the engine";
 const NAMES = "a tool has no DNS; use fetch, which the host can grant";
 
@@ -138,37 +137,6 @@ const cluster = Object.assign(new EventEmitter(), {
   workers: {},
   settings: {},
 });
-
-/** Evaluates a script in the global scope. Throws an EvalError if the host has turned dynamic code off. */
-function runInThisContext(code: unknown): unknown {
-  checkString(code, "code");
-  return (web.eval as (source: string) => unknown)(code);
-}
-
-/** Compiles when it runs, so a syntax error is thrown there. */
-class Script {
-  readonly #code: string;
-  constructor(code: unknown) {
-    this.#code = `${code as string}`;
-  }
-  runInThisContext(): unknown {
-    return runInThisContext(this.#code);
-  }
-}
-Object.assign(Script.prototype, unsupportedAll("vm.Script", CODE, "createCachedData runInContext runInNewContext"));
-
-const vm = {
-  ...unsupportedAll(
-    "vm",
-    CODE,
-    "SourceTextModule SyntheticModule compileFunction createContext measureMemory runInContext runInNewContext",
-  ),
-  Script: callable(Script),
-  createScript: (code: unknown): Script => new Script(code),
-  runInThisContext,
-  constants: {},
-  isContext: (): boolean => false,
-};
 
 const inspector = {
   ...unsupportedAll("inspector", ENGINE, "Session close open waitForDebugger"),
