@@ -40,6 +40,18 @@ test("repaints the screen of a terminal with as many lines as it has, and none o
   expect(lines[1]?.slice(0, -"\u001b[K".length)).not.toMatch(UNSAFE);
 });
 
+test("cuts the lines of a repainted screen at the width of the terminal, so that none wraps", () => {
+  const stream = new PassThrough();
+  new CliOutput(Object.assign(stream, { isTTY: true, rows: 24, columns: 10 }), () => {}).repaint(
+    "0123456789\n0123456789a\n\u001b[31m-red-and-long",
+  );
+  const shown = String(stream.read())
+    .replace("\u001b[H", "")
+    .split("\n")
+    .map((line) => line.replace("\u001b[K", ""));
+  expect(shown.slice(0, -1)).toEqual(["0123456789", "012345678…", "\\u001b[31…"]);
+});
+
 describe("the progress of a command", () => {
   const start = (isTTY: boolean) => {
     const written: string[] = [];

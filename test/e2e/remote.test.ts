@@ -295,7 +295,7 @@ test("top shows the running calls and processes of a server to a key of the plat
   expect([workers.pid, typeof overview.total.calls]).toEqual([process.pid, "number"]);
   const { toScreen } = await import("../../src/cli/commands/top.ts");
   const screen = toScreen(JSON.parse(stdout));
-  expect(screen).toContain("worker processes");
+  expect(screen).toMatch(/\d+ worker process/);
   expect(screen).toMatch(/^TENANT +TOOL +CALLS +FAILED +P50 +P95 +P99$/m);
   expect(screen).toMatch(/^ *PROCESS +LANGUAGE +STATE +TENANT +RUNNING +WARM +SESSIONS +MEMORY$/m);
   expect(screen).toMatch(/^ *\d+ +javascript +(idle|busy) +acme +\d+ +\d+ +\d+ +\d+ MiB$/m);

@@ -28,6 +28,19 @@ async function readSnapshot(client: GloveboxClient): Promise<Snapshot> {
 
 const mib = (bytes: number | null): string => (bytes === null ? "–" : `${Math.round(bytes / MIB)} MiB`);
 const shorten = (text: string): string => (text.length > MAX_NAME ? `${text.slice(0, MAX_NAME - 1)}…` : text);
+const count = (number: number, one: string, many: string): string => `${number} ${number === 1 ? one : many}`;
+
+/** Units of the time since the start, in seconds, each until two of the next one. */
+const UNITS = [
+  [86_400, "d"],
+  [3_600, "h"],
+  [60, "min"],
+] as const;
+
+function upFor(seconds: number): string {
+  const [size, unit] = UNITS.find(([unitSeconds]) => seconds >= 2 * unitSeconds) ?? [1, "s"];
+  return `${Math.floor(seconds / size)} ${unit}`;
+}
 const ms = (value: number | null): string => (value === null ? "–" : `${Math.round(value)} ms`);
 
 /** @param numbers columns that are aligned on the right */
@@ -53,8 +66,9 @@ export function toScreen({ workers, overview }: Snapshot): string {
   const { running, runningTotal } = workers;
   const share = total.calls === 0 ? 0 : Math.round((total.failed / total.calls) * 1_000) / 10;
   const parts = [
-    `Glovebox ${workers.version}, up ${Math.round(workers.uptimeSeconds)} s, memory ${mib(workers.rssBytes)}, ${workers.workers.length} worker processes`,
-    `Last minute: ${total.calls} calls, ${share} % failed, p50 ${ms(total.p50)}, p95 ${ms(total.p95)}, p99 ${ms(total.p99)}. Running ${runningTotal}, queued ${queued}`,
+    `Glovebox ${workers.version}, up ${upFor(workers.uptimeSeconds)}, memory ${mib(workers.rssBytes)}, ${count(workers.workers.length, "worker process", "worker processes")}`,
+    `Last minute: ${count(total.calls, "call", "calls")}, ${share} % failed, p50 ${ms(total.p50)}, p95 ${ms(total.p95)}, p99 ${ms(total.p99)}`,
+    `Now: ${runningTotal} running, ${queued} queued`,
   ];
   // What is wrong comes before the tables, which a small terminal cuts off.
   for (const { kind, tenantId, target } of problems.slice(0, 5))
@@ -80,6 +94,9 @@ export function toScreen({ workers, overview }: Snapshot): string {
   return `${parts.join("\n")}\n`;
 }
 
+/** Whether the server is being started or stopped, or cannot answer for a while, such as during an outage of its database. */
+const isTemporary = ({ status }: ApiError): boolean => status === 0 || status === 429 || status >= 500;
+
 /** Shows the screen until it is stopped; in a pipe or with `--json`, prints one line of JSON. */
 export async function topCommand(given: Arguments, io: Io): Promise<number> {
   return await withServerErrors(async () => {
@@ -104,8 +121,10 @@ export async function topCommand(given: Arguments, io: Io): Promise<number> {
         );
       });
       screen = await readSnapshot(client).then(toScreen, (error: unknown) => {
-        if (!(error instanceof ApiError) || error.status !== 0) throw error;
-        return `The server does not answer. Trying again every second; Ctrl-C ends.\n\n${screen.replace(/^The server does not.*\n\n/, "")}`;
+        if (!(error instanceof ApiError) || !isTemporary(error)) throw error;
+        const why =
+          error.status === 0 ? "The server does not answer" : `The server answers with ${error.status} ${error.code}`;
+        return `${why}. Trying again every second; Ctrl-C ends.\n\n${screen.replace(/^The server .*\n\n/, "")}`;
       });
     }
     return 0;

@@ -60,14 +60,16 @@ export class CliOutput {
   }
 
   /**
-   * Replaces what the terminal shows by the first lines of a text, as many as it has rows. Nothing is cleared before it is written, so that
-   * the screen does not flicker.
+   * Replaces what the terminal shows by the first lines of a text, as many as it has rows, each up to the terminal's width: a line that wraps
+   * would push the first ones out of view. Nothing is cleared before it is written, so that the screen does not flicker.
    */
   repaint(text: string): void {
     if (this.#isFailed) return;
+    const columns = this.#stream.columns ?? DEFAULT_COLUMNS;
     const lines = toVisibleText(text)
       .split("\n")
-      .slice(0, (this.#stream.rows ?? DEFAULT_ROWS) - 1);
+      .slice(0, (this.#stream.rows ?? DEFAULT_ROWS) - 1)
+      .map((line) => (line.length > columns ? `${line.slice(0, columns - 1)}…` : line));
     this.#stream.write(`${HOME}${lines.map((line) => `${line}${CLEAR_REST_OF_LINE}\n`).join("")}${CLEAR_BELOW}`);
   }
 
