@@ -6,6 +6,7 @@ import type { InspectedIsolate, Inspector } from "../workers/inspected-isolate.t
 import { ClientState, type InspectorCommand } from "./client-state.ts";
 import { type DevToolsMessage, parseMessage } from "./devtools-message.ts";
 import { OpenRequests } from "./open-requests.ts";
+import { StepBreakpoints } from "./step-breakpoints.ts";
 
 /** Receives messages for the DevTools client. */
 export interface InspectorClient {
@@ -49,6 +50,9 @@ export class InspectorHub implements Inspector {
   /** Messages of the client for the next isolate. Each is an open request. */
   #queue: string[] = [];
   readonly #open = new OpenRequests();
+  readonly #steps = new StepBreakpoints((command) => this.#sendRequest(command));
+  /** Whether the hub has continued the tool at a pause that the client does not see. */
+  #isContinuing = false;
   #lastHubId = FIRST_HUB_ID;
   #contextId = 1;
   /** Runs while the isolate is paused at a breakpoint. */
@@ -91,6 +95,8 @@ export class InspectorHub implements Inspector {
     this.#client = undefined;
     this.#queue = [];
     this.#open.clear();
+    this.#steps.clear();
+    this.#isContinuing = false;
     this.#sendRequest({ method: "Debugger.disable" });
     this.#sendRequest({ method: "Runtime.disable" });
     if (this.#hasStarted) this.#isolate?.setPaused(false);
@@ -116,11 +122,13 @@ export class InspectorHub implements Inspector {
   #forward(message: DevToolsMessage, text: string): void {
     this.#state.onRequest(message);
     const { method, params = {} } = message;
+    if (method === "Debugger.resume") this.#steps.onResumed();
+    if (method === "Debugger.disable") this.#steps.clear();
     if (method === "Debugger.setBlackboxPatterns") this.#sendWith(message, withPlatformScripts(params));
     else if (method === "Runtime.evaluate" && params.contextId === undefined && params.uniqueContextId === undefined) {
       // A request without a context refers to the tool's context.
       this.#sendWith(message, { ...params, contextId: this.#contextId });
-    } else this.#isolate?.send(text);
+    } else if (!this.#steps.prepare(message, () => this.#isolate?.send(text))) this.#isolate?.send(text);
     if (method === "Debugger.enable") this.#hidePlatformScripts();
   }
 
@@ -141,6 +149,8 @@ export class InspectorHub implements Inspector {
       previous.release();
     }
     this.#startWakeUps();
+    this.#steps.clear();
+    this.#isContinuing = false;
     this.#isolate = isolate;
     this.#hasStarted = false;
     this.#startBreakpoint = undefined;
@@ -208,6 +218,7 @@ export class InspectorHub implements Inspector {
       if (this.#startBreakpoint?.requestId === id && typeof breakpointId === "string") {
         this.#startBreakpoint.breakpointId = breakpointId;
       }
+      this.#steps.onResponse(message);
       return;
     }
     this.#state.onResponse(message);
@@ -217,9 +228,23 @@ export class InspectorHub implements Inspector {
   #onNotification(message: DevToolsMessage, text: string): void {
     const { method, params = {} } = message;
     if (method === "Debugger.paused") {
+      const shown = this.#steps.onPaused(params);
+      if (shown === undefined) {
+        this.#isContinuing = true;
+        this.#sendRequest({ method: "Debugger.resume" });
+        return;
+      }
       this.#isolate?.setPaused(true);
       this.#removeStartBreakpoint();
+      if (shown !== params) {
+        this.#notifyClient(method, shown);
+        return;
+      }
     } else if (method === "Debugger.resumed") {
+      this.#steps.onResumed();
+      const isHidden = this.#isContinuing;
+      this.#isContinuing = false;
+      if (isHidden) return;
       this.#isolate?.setPaused(false);
     } else if (method === "Runtime.executionContextCreated") {
       this.#onContextCreated(params.context);
@@ -227,6 +252,7 @@ export class InspectorHub implements Inspector {
     } else if (method === "Debugger.scriptParsed" || method === "Debugger.scriptFailedToParse") {
       // Dynamic code can set its own name and source map URL, and DevTools would request that URL.
       const isTool = params.url === TOOL_SCRIPT_NAME && params.hasSourceURL !== true;
+      if (isTool) this.#steps.onToolScript(params.scriptId);
       this.#notifyClient(method, { ...params, sourceMapURL: isTool ? toSourceMapUrl(this.#sourceMap) : "" });
       return;
     }
@@ -247,7 +273,7 @@ export class InspectorHub implements Inspector {
   #startWakeUps(): void {
     this.#stopWakeUps();
     this.#wakeUps = setInterval(() => {
-      if (this.#open.ids.length > 0) this.#sendRequest(WAKE_UP);
+      if (this.#open.ids.length > 0 || this.#isContinuing) this.#sendRequest(WAKE_UP);
     }, WAKE_UP_MS).unref();
   }
 
