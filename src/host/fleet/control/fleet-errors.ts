@@ -44,7 +44,7 @@ export function waitError(call: FleetCall, { hasLive, waitMs, retryAfterMs }: Wa
 
 function whyOf({ pools, needs, session }: FleetCall, hasLive: boolean, waitMs: number): string {
   if (session !== undefined) return `The executor of the session was full for ${waitMs} ms`;
-  if (hasLive) return `All executors were full for ${waitMs} ms`;
+  if (hasLive) return `All executors were full or draining for ${waitMs} ms`;
   const what =
     needs.python !== undefined
       ? " with this server's version of Python"
