@@ -196,6 +196,28 @@ test("follows the log of a call, and of a tool with more calls than one list sho
   expect(await many.exit).toBe(0);
 });
 
+test("follows a busy tool from its latest calls on, and never prints older ones later", async () => {
+  const acme = createClient({ url: server.url, key: server.adminKey as string }).tenant("acme");
+  await acme.deploy({ name: "busy", source: "export default ({ n }) => { console.log('line', n, 'end'); };" });
+  await acme.batch(Array.from({ length: 60 }, (_, n) => ({ tool: "busy", input: { n } })));
+  await using log = new NodeProcess([MAIN, "logs", "busy", "-f"], { cwd: folder, env });
+  const printed: string[] = [];
+  const next = async (): Promise<void> => {
+    const [, n = ""] = await log.says("stdout", /line (\d+) end/);
+    printed.push(n);
+  };
+  while (printed.length < 50) await next();
+  // Each line comes with another list of the calls, and one of ten has those of the last minute again.
+  for (let n = 100; n < 112; n += 1) {
+    await acme.call("busy", { input: { n } });
+    await next();
+    expect(printed.at(-1)).toBe(String(n));
+  }
+  expect(new Set(printed).size).toBe(printed.length);
+  log.signal("SIGINT");
+  expect(await log.exit).toBe(0);
+});
+
 test("approves content that waits already, and says that denied content never runs", async () => {
   const source = (host: string): string =>
     `export const capabilities = { fetch: ["${host}"] };\nexport default () => "${host}";\n`;

@@ -114,7 +114,8 @@ interface ToolOptions {
 }
 
 async function printTool(tenant: TenantClient, tool: string, { print, isFollowing, io }: ToolOptions): Promise<void> {
-  const latest = await take(tenant.calls({ tool }), LATEST);
+  const listed = isFollowing ? await takeRecent(tenant, tool) : await take(tenant.calls({ tool }), LATEST);
+  const latest = listed.slice(0, LATEST);
   if (latest.length === 0) {
     // Fails for a tool that does not exist.
     await take(tenant.versions(tool), 1);
@@ -125,11 +126,22 @@ async function printTool(tenant: TenantClient, tool: string, { print, isFollowin
   if (!isFollowing) return;
   const end = new AbortController();
   try {
-    await new ToolFollower(tenant, tool, print, AbortSignal.any([io.stop, end.signal])).follow(latest);
+    await new ToolFollower(tenant, tool, print, AbortSignal.any([io.stop, end.signal])).follow(listed);
   } finally {
     // The calls that are followed live would go on without the list.
     end.abort();
   }
+}
+
+/** Returns the latest calls of a tool, and all others that a follower lists again: those are no news to it. */
+async function takeRecent(tenant: TenantClient, tool: string): Promise<readonly Call[]> {
+  const calls: Call[] = [];
+  for await (const call of tenant.calls({ tool, limit: PAGE })) {
+    const newestAt = calls[0]?.createdAt ?? call.createdAt;
+    if (calls.length >= LATEST && call.createdAt <= newestAt - OVERLAP_MS) break;
+    calls.push(call);
+  }
+  return calls;
 }
 
 /** Prints the lines of calls that have ended, in this order. */
@@ -171,13 +183,13 @@ class ToolFollower {
     this.#signal = signal;
   }
 
-  /** @param latest the newest calls, of which those that have ended are printed */
-  async follow(latest: readonly Call[]): Promise<never> {
-    for (const call of latest) {
+  /** @param listed the calls from before, the newest first. Of those that have ended, the latest are printed */
+  async follow(listed: readonly Call[]): Promise<never> {
+    for (const call of listed) {
       if (call.endedAt === null) this.#followLive(call, call.createdAt);
       else this.#seen.set(call.id, call.createdAt);
     }
-    this.#advance(latest[0]);
+    this.#advance(listed[0]);
     let failures = 0;
     for (let round = 1; ; round += 1) {
       try {
