@@ -7,6 +7,8 @@ export interface StreamedEvent {
   readonly lastEventId: string;
 }
 
+/** Longest delay of a timer. A longer one would end at once, and the client would connect again without a pause. */
+const MAX_RETRY_MS = 2 ** 31 - 1;
 const LINE_END = /\r\n|\n|\r/g;
 
 export class EventStreamParser {
@@ -33,7 +35,7 @@ export class EventStreamParser {
     return this.#lastEventId;
   }
 
-  /** Delay in ms before the next connection, as last set by the stream. */
+  /** Delay in ms before the next connection, as last set by the stream: at most that of a timer, 2,147,483,647. */
   get retryMs(): number | undefined {
     return this.#retryMs;
   }
@@ -79,7 +81,9 @@ export class EventStreamParser {
       this.#dataLength += value.length + 1;
     } else if (field === "id") {
       if (!value.includes("\0")) this.#idBuffer = value;
-    } else if (field === "retry" && /^[0-9]+$/.test(value)) this.#retryMs = Number(value);
+    } else if (field === "retry" && /^[0-9]+$/.test(value)) {
+      this.#retryMs = Math.min(Number(value), MAX_RETRY_MS);
+    }
   }
 
   #dispatch(): StreamedEvent | undefined {

@@ -73,6 +73,23 @@ describe("a tool's EventSource", () => {
     expect(ids.slice(0, 3)).toEqual([undefined, asId(1), asId(2)]);
   });
 
+  test("a time that is longer than that of a timer does not make it connect at once", async () => {
+    let requests = 0;
+    const server = await serve((_, response) => {
+      requests += 1;
+      void stream(response, "retry: 99999999999999999999\ndata: a\n\n");
+    });
+    const output = await outputFor(
+      server,
+      `const source = new EventSource(url);
+       const events = await watch(source, 3);
+       await Promise.race([watch(source, 1), new Promise((done) => setTimeout(done, 300))]);
+       source.close();
+       return events;`,
+    );
+    expect([output, requests]).toEqual([["open:1:", "message:1:a", "error:0:Error"], 1]);
+  });
+
   test("connects again when the connection breaks", async () => {
     const streams: ServerResponse[] = [];
     const server = await serve((request, response) => {

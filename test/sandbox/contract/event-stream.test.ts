@@ -42,6 +42,9 @@ describe("an event stream", () => {
   test.for<[string, number | undefined]>([
     ["retry: 100\n", 100],
     ["retry: 100\nretry: 0\n", 0],
+    ["retry: 2147483647\n", 2_147_483_647],
+    ["retry: 2147483648\n", 2_147_483_647],
+    [`retry: ${"9".repeat(400)}\n`, 2_147_483_647],
     ["retry: 1s\n", undefined],
     ["retry: -1\n", undefined],
     ["retry:  1\n", undefined],
