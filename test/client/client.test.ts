@@ -90,3 +90,21 @@ describe("a body", () => {
     expect(sent.at(-1)).toContain("/tools/add/calls");
   });
 });
+
+describe("a header that HTTP does not allow", () => {
+  test.for([
+    ["the key", (value: string) => createClient({ url: "http://127.0.0.1:9", key: value }).whoAmI(), "options.key"],
+    ["ifMatch", (value: string) => tenant.update({}, { ifMatch: value }), "options: Expected a header if-match"],
+    [
+      "the idempotency key",
+      (value: string) => tenant.call("add", {}, { idempotencyKey: value }),
+      "options: Expected a header idempotency-key",
+    ],
+  ] as const)("is rejected as %s without a request, and is not shown", async ([, send, message]) => {
+    for (const value of ["gbx_secret\nX: y", "gbx_secret…"]) {
+      await expectRejected(() => send(value), message);
+      const thrown = await failureOfAction(() => send(value));
+      expect(`${thrown} ${(thrown as Error).cause}`).not.toContain("gbx_secret");
+    }
+  });
+});

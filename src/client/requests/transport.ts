@@ -275,16 +275,33 @@ export class ApiTransport {
     { headers, signal }: RequestOptions,
   ): Promise<Response> {
     const type = body === undefined ? {} : { "content-type": "application/json" };
+    const all = { authorization: `Bearer ${this.#key}`, ...type, ...headers };
+    checkHeaders(all);
     try {
       return await this.#fetch(url, {
         method,
-        headers: { authorization: `Bearer ${this.#key}`, ...type, ...headers },
+        headers: all,
         ...(body === undefined ? {} : { body }),
         ...(signal === undefined ? {} : { signal }),
       });
     } catch (cause) {
       signal?.throwIfAborted();
       throw networkError(`The server at ${this.#url} cannot be reached`, cause);
+    }
+  }
+}
+
+/**
+ * Checks headers before a request: with one that HTTP does not allow, `fetch` fails as if there was no network, and its error shows the value.
+ * @throws {TypeError}
+ */
+function checkHeaders(headers: { readonly [name: string]: string }): void {
+  for (const [name, value] of Object.entries(headers)) {
+    try {
+      new Headers([[name, value]]);
+    } catch {
+      const [where, what] = name === "authorization" ? ["options.key", "an API key"] : ["options", `a header ${name}`];
+      throw invalid(where, `Expected ${what} that HTTP allows: printable ASCII characters without line breaks`);
     }
   }
 }
