@@ -5,6 +5,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { MemoryKvStore } from "../../../src/host/capabilities/kv/kv-memory.ts";
 import type { KvStore } from "../../../src/host/capabilities/kv/kv-store.ts";
 import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
+import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryQuotaStore } from "../../../src/host/tenants/quotas/memory-quota-store.ts";
 import type { QuotaStore } from "../../../src/host/tenants/quotas/quota-store.ts";
@@ -177,6 +178,37 @@ describe("a quota store that takes its time", () => {
     await paying.reached;
     paying.open();
     expect((await Promise.all(calls)).map(codeOf)).toEqual(Array(4).fill("QUOTA_EXCEEDED"));
+  });
+
+  test("tries to pay an old debt once for all calls that wait, and denies them together if it fails", async () => {
+    const memory = new MemoryQuotaStore();
+    let isDown = true;
+    let payments = 0;
+    const store: QuotaStore = {
+      consume: async (charges) => {
+        if (isDown) {
+          payments += 1;
+          await pause(0);
+          throw new Error("down");
+        }
+        return await memory.consume(charges);
+      },
+      deleteTenant: (tenantId) => memory.deleteTenant(tenantId),
+    };
+    const glovebox = await gloveboxOf({ quotaStore: store, quotas: { egressBytes: { day: 10_000 } } });
+    glovebox.router.register("add", {}, () => 1, ACME);
+    const { quotas } = glovebox.router.tenantStates;
+    const plan = glovebox.router.tenants.default.quota;
+    if (plan === undefined) throw new Error("Expected quotas");
+    quotas.charge([{ id: "acme", kind: "tenant", plan }], { cpuMs: 0, egressBytesIn: 9_000, egressBytesOut: 0 });
+    const callAll = (): Promise<ToolResult[]> =>
+      Promise.all(Array.from({ length: 5 }, () => glovebox.execute({ id: "c", toolName: "add" }, ACME)));
+    const reasons = (await callAll()).map((result) => errorOf(result).details?.reason);
+    expect([reasons, payments]).toEqual([Array(5).fill("quota_store_failed"), 2]);
+    isDown = false;
+    expect((await callAll()).map(codeOf)).toEqual(Array(5).fill("ok"));
+    quotas.charge([{ id: "acme", kind: "tenant", plan }], { cpuMs: 0, egressBytesIn: 1_000, egressBytesOut: 0 });
+    expect((await callAll()).map(codeOf)).toEqual(Array(5).fill("QUOTA_EXCEEDED"));
   });
 });
 

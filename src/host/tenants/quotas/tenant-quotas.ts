@@ -51,8 +51,11 @@ export class TenantQuotas {
   readonly #store: QuotaStore;
   readonly #onError: TenantQuotasDependencies["onError"];
   readonly #now: () => number;
-  /** Pending charges by account. The next call that is charged to it waits for them. */
-  readonly #pending = new Map<string, Set<Promise<void>>>();
+  /**
+   * Pending charges by account. The next call that is charged to it waits for them. Those of failed charges resolve to their failure if they
+   * fail again.
+   */
+  readonly #pending = new Map<string, Set<Promise<ToolError | undefined>>>();
   /** Failed charges by account and name. They are repeated before its next call, which is denied if they fail again. */
   readonly #unpaid = new Map<string, Map<string, WindowCharge>>();
 
@@ -77,12 +80,14 @@ export class TenantQuotas {
     for (;;) {
       const pending = accounts.flatMap(({ id }) => [...(this.#pending.get(id) ?? [])]);
       if (pending.length === 0) break;
-      await Promise.all(pending);
+      // All calls that waited for a debt are denied together. If each paid it anew, a store that hangs would hold them one after another.
+      const failure = (await Promise.all(pending)).find((failed) => failed !== undefined);
+      if (failure !== undefined) throw failure;
     }
     for (const { id } of accounts) {
       const unpaid = [...(this.#unpaid.get(id)?.values() ?? [])].filter(({ endsAt }) => endsAt > this.#now());
       this.#unpaid.delete(id);
-      const failure = unpaid.length === 0 ? undefined : await this.#payTracked(id, unpaid);
+      const failure = unpaid.length === 0 ? undefined : await this.#payTracked(id, unpaid, true);
       if (failure !== undefined) throw failure;
     }
     await this.#consume(accounts, signal);
@@ -135,15 +140,23 @@ export class TenantQuotas {
     }
   }
 
-  /** Makes charges; the account's next calls wait for them. */
-  #payTracked(id: string, charges: readonly WindowCharge[]): ToolError | undefined | Promise<ToolError | undefined> {
+  /**
+   * Makes charges; the account's next calls wait for them.
+   * @param isDebt whether the charges have failed before; the calls that wait for them fail if they fail again
+   */
+  #payTracked(
+    id: string,
+    charges: readonly WindowCharge[],
+    isDebt = false,
+  ): ToolError | undefined | Promise<ToolError | undefined> {
     const paying = this.#pay(charges);
     if (!(paying instanceof Promise)) return paying;
     const pending = this.#pending.get(id) ?? new Set();
     this.#pending.set(id, pending);
-    const paid = paying.then(() => {
+    const paid = paying.then((failure) => {
       pending.delete(paid);
       if (pending.size === 0 && this.#pending.get(id) === pending) this.#pending.delete(id);
+      return isDebt ? failure : undefined;
     });
     pending.add(paid);
     return paying;
