@@ -27,7 +27,7 @@ import { Workers } from "./pages/workers.tsx";
 import { ErrorBox, Loading } from "./parts/controls.tsx";
 import { titleOf } from "./parts/navigation-links.ts";
 import { applyTheme, Shell } from "./parts/shell.tsx";
-import { address, startRouter, urlOf } from "./state/router.ts";
+import { address, returnToKeptAddress, startRouter, urlOf } from "./state/router.ts";
 import { isFramed, loadMe, me, watchExpiry } from "./state/session.ts";
 
 function TenantPage({ tenantId, path }: { readonly tenantId: string; readonly path: readonly string[] }): JSX.Element {
@@ -151,4 +151,9 @@ effect(() => {
   document.title = titleOf(address.value.path);
 });
 render(<App failure={undefined} />, root);
-loadMe().catch((failure: unknown) => render(<App failure={failure} />, root));
+loadMe().then(
+  () => {
+    if (me.value !== null) returnToKeptAddress();
+  },
+  (failure: unknown) => render(<App failure={failure} />, root),
+);

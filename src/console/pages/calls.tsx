@@ -1,12 +1,10 @@
 // The calls of a tenant, or of all tenants: a live list with filters that the URL holds.
 
-import type { Call } from "glovebox/client";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { toVisibleText } from "../../host/util/visible-text.ts";
 import { Badge, Button, Empty, ErrorBox, Loading, PageHead, Time } from "../parts/controls.tsx";
 import { VirtualList } from "../parts/virtual-list.tsx";
-import { type CallList, timeOfId, useCallList } from "../state/call-list.ts";
+import { type CallList, type CallRow, timeOfId, useCallList } from "../state/call-list.ts";
 import { formatMs, formatNumber } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { address, navigate, setQuery, urlOf } from "../state/router.ts";
@@ -147,7 +145,7 @@ function Filters({ query }: { readonly query: { readonly [name: string]: string 
 }
 
 interface CallTableProps {
-  readonly rows: readonly Call[];
+  readonly rows: readonly CallRow[];
   readonly hasTenants: boolean;
   readonly onEnd: () => void;
 }
@@ -174,21 +172,13 @@ function CallTable({ rows, hasTenants, onEnd }: CallTableProps): JSX.Element {
           <span>Time</span>
         </div>
       }
-      row={(index) => <CallRow call={rows[index] as Call} hasTenants={hasTenants} />}
+      row={(index) => <Row call={rows[index] as CallRow} hasTenants={hasTenants} />}
     />
   );
 }
 
-/** The first words of an output or an error. */
-function summaryOf({ error, output, omitted }: Call): string {
-  if (error !== null) return toVisibleText(`${error.code}: ${error.message}`.slice(0, 200));
-  if (omitted.includes("output")) return "large output";
-  return output === null ? "" : toVisibleText(JSON.stringify(output).slice(0, 200));
-}
-
-function CallRow({ call, hasTenants }: { readonly call: Call; readonly hasTenants: boolean }): JSX.Element {
-  const { id, tenantId, tool, version, state, createdAt, endedAt } = call;
-  const summary = summaryOf(call);
+function Row({ call, hasTenants }: { readonly call: CallRow; readonly hasTenants: boolean }): JSX.Element {
+  const { id, tenantId, tool, version, state, createdAt, endedAt, summary, isFailed } = call;
   return (
     <a class="call-row" href={urlOf(["t", tenantId, "calls", id])}>
       <span title={state.replaceAll("_", " ")}>
@@ -197,7 +187,7 @@ function CallRow({ call, hasTenants }: { readonly call: Call; readonly hasTenant
       {hasTenants ? <span>{tenantId}</span> : null}
       <span class="strong">{tool}</span>
       <span class="faint wide">{version === null ? "–" : `v${version}`}</span>
-      <span class={call.error === null ? "summary" : "summary bad-text"} title={summary}>
+      <span class={isFailed ? "summary bad-text" : "summary"} title={summary}>
         {summary}
       </span>
       <span class="number">{endedAt === null ? "–" : formatMs(endedAt - createdAt)}</span>

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Button, Copyable } from "../parts/controls.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { useResource } from "../state/resource.ts";
-import { address } from "../state/router.ts";
+import { address, keepAddress } from "../state/router.ts";
 import { loadMe, request, signIn } from "../state/session.ts";
 import { toTunnel } from "../state/tunnel.ts";
 
@@ -38,7 +38,7 @@ export function SignIn(): JSX.Element {
           </div>
         )}
         {methods.value?.oidc === true ? (
-          <a class="button primary" href="/console/sign-in" target="_self">
+          <a class="button primary" href="/console/sign-in" target="_self" onClick={keepAddress}>
             Sign in with your account
           </a>
         ) : null}

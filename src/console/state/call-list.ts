@@ -2,11 +2,12 @@
 // contain few of them or none: the list continues at `next` until it is null.
 import type { Call } from "glovebox/client";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { toVisibleText } from "../../host/util/visible-text.ts";
 import { serverNow } from "./clock.ts";
 import { request } from "./session.ts";
 
 export interface CallListPage {
-  readonly items: readonly Call[];
+  readonly items: readonly CallRow[];
   /** Id below which the list continues; null at its end. */
   readonly next: string | null;
 }
@@ -24,6 +25,31 @@ const MAX_NEW_PAGES = 10;
 const MAX_SEARCHED_PAGES = 5;
 const FEW = PAGE / 2;
 
+/** Longest text in characters that a row shows of an output or an error. */
+const MAX_SUMMARY = 200;
+
+/** What a row of the list shows of a call. */
+export interface CallRow
+  extends Pick<Call, "id" | "tenantId" | "tool" | "version" | "state" | "createdAt" | "endedAt"> {
+  /** The first words of the output or the error. */
+  readonly summary: string;
+  readonly isFailed: boolean;
+}
+
+function summaryOf({ error, output, omitted }: Call): string {
+  if (error !== null) return `${error.code}: ${error.message}`.slice(0, MAX_SUMMARY);
+  if (omitted.includes("output")) return "large output";
+  return output === null ? "" : JSON.stringify(output).slice(0, MAX_SUMMARY);
+}
+
+/** Returns the row of a call. The whole inputs and outputs of 100,000 calls would fill the memory. */
+export function toRow(call: Call): CallRow {
+  const { id, tenantId, tool, version, state, createdAt, endedAt, error } = call;
+  // A copy: engines keep the whole of a text of which a part is kept.
+  const summary = JSON.parse(JSON.stringify(toVisibleText(summaryOf(call)))) as string;
+  return { id, tenantId, tool, version, state, createdAt, endedAt, summary, isFailed: error !== null };
+}
+
 /** Digits of the time in an id, after its prefix. */
 const DIGITS = "0123456789abcdefghjkmnpqrstvwxyz";
 const TIME_LENGTH = 10;
@@ -36,7 +62,7 @@ export const timeOfId = (id: string): number =>
   );
 
 export interface CallList {
-  readonly rows: readonly Call[];
+  readonly rows: readonly CallRow[];
   readonly error: unknown;
   /** Whether the newest calls are loaded. */
   readonly isLive: boolean;
@@ -50,7 +76,7 @@ export interface CallList {
 
 export interface ListState {
   readonly key: string;
-  readonly rows: readonly Call[];
+  readonly rows: readonly CallRow[];
   readonly next: string | null;
   /** Where the newest page ended that the latest refresh loaded. */
   readonly newestEnd: string;
@@ -125,7 +151,7 @@ export function addNewest(
 }
 
 const min = (one: string, other: string): string => (one < other ? one : other);
-const isSame = (one: Call, other: Call | undefined): boolean => one.id === other?.id && one.state === other.state;
+const isSame = (one: CallRow, other: CallRow | undefined): boolean => one.id === other?.id && one.state === other.state;
 
 /** Loads pages of calls, the newest first, and adds new calls at the beginning. */
 export function useCallList(
@@ -142,8 +168,14 @@ export function useCallList(
   /** Changes the state of this list: not of another, for which the page has waited too. */
   const change = (changed: (before: ListState) => ListState): void =>
     setState((before) => changed(before.key === key ? before : emptyState(key)));
-  const load = (cursor?: string, signal?: AbortSignal): Promise<CallListPage> =>
-    request<CallListPage>("GET", path, { query: { ...filter, limit: PAGE, cursor }, ...(signal && { signal }) });
+  const load = async (cursor?: string, signal?: AbortSignal): Promise<CallListPage> => {
+    const query = { ...filter, limit: PAGE, cursor };
+    const page = await request<{ readonly items: readonly Call[]; readonly next: string | null }>("GET", path, {
+      query,
+      ...(signal && { signal }),
+    });
+    return { items: page.items.map(toRow), next: page.next };
+  };
 
   useEffect(() => {
     const stop = new AbortController();

@@ -1,5 +1,6 @@
 // The address of the page: its path below /console, and its query, which holds filters, so that every view has a link.
 import { type ReadonlySignal, signal } from "@preact/signals";
+import { readStored, removeStored, store } from "./storage.ts";
 
 const BASE = "/console";
 
@@ -53,6 +54,26 @@ export function setQuery(changes: { readonly [name: string]: string | undefined 
   const { path, query } = current.value;
   navigate(urlOf(path, { ...query, ...changes }), { isReplaced: true });
 }
+
+const RETURN_KEY = "glovebox-return";
+
+/** Keeps the address of this page, to which a sign-in at an identity provider does not lead back by itself. */
+export function keepAddress(): void {
+  if (current.value.path.length > 0) store("sessionStorage", RETURN_KEY, urlOf(current.value.path, withoutOutcome()));
+}
+
+/** Goes to the address that was kept before the sign-in, if this page is the one to which the provider leads. */
+export function returnToKeptAddress(): void {
+  const kept = readStored("sessionStorage", RETURN_KEY);
+  removeStored("sessionStorage", RETURN_KEY);
+  const { path, query } = current.value;
+  if (path.length === 0 && kept?.startsWith(`${BASE}/`) === true) navigate(kept, { isReplaced: true });
+  // A later visit of this page must not report the failure of an earlier sign-in.
+  else if (query["sign-in"] !== undefined) navigate(urlOf(path, withoutOutcome()), { isReplaced: true });
+}
+
+const withoutOutcome = (): Address["query"] =>
+  Object.fromEntries(Object.entries(current.value.query).filter(([name]) => name !== "sign-in"));
 
 /** Follows links within the console without loading the page again. */
 export function startRouter(): void {
