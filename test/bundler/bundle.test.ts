@@ -366,6 +366,16 @@ describe.concurrent("bundleTool() reports", () => {
   });
 
   test.for([
+    ["its first statement", 'import x from "./none.js"; export default import.meta.url', "1:15"],
+    ["a directive", '"use strict"; const x = "ä"; import y from "./none.js"; export default __dirname + x + y', "1:44"],
+    ["a hashbang", '#!/usr/bin/env node\nimport x from "./none.js"; export default import.meta.url', "2:15"],
+  ] as const)("the column in a package's file that uses its location, after %s", async ([, text, place]) => {
+    const root = makeFolder(packageFiles("p", { "index.mjs": text }, { main: "index.mjs" }));
+    const error = await failureOf(build({ source: 'import x from "p"; export default x' }, { root }));
+    expect(error.message).toMatch(new RegExp(`^node_modules/p/index\\.mjs:${place}: `));
+  });
+
+  test.for([
     ["a syntax error", "export default {\n  a: 1\n  b: 2 }", 'tool.ts:3:3: Expected "}" but found "b"'],
     ["an unfinished file", "export default (", "tool.ts:1:17: Unexpected end of file"],
     [

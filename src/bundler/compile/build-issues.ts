@@ -5,6 +5,7 @@ import type { PackageStore } from "../locate/package-store.ts";
 import { NAMESPACES } from "../policy/import-resolver.ts";
 import { explainUnresolved } from "../policy/import-rules.ts";
 import type { BuildIssue } from "./build-messages.ts";
+import { declaredBytesBefore } from "./module-location.ts";
 import { NO_MATCH, UNRESOLVED } from "./unresolved-imports.ts";
 
 const MAX_ISSUES = 20;
@@ -56,7 +57,8 @@ function issueLocationOf(location: Location | null, context: IssueContext): Part
   const file = displayFile(location.file, context);
   if (file === undefined) return {};
   // esbuild counts columns from 0, in bytes.
-  const column = Buffer.from(location.lineText).subarray(0, location.column).toString("utf8").length + 1;
+  const start = declaredBytesBefore(location.lineText, location.column);
+  const column = Buffer.from(location.lineText).subarray(start, location.column).toString("utf8").length + 1;
   // Only lines of the tool itself are quoted.
   const lines = location.file.startsWith(`${NAMESPACES.tool}:`) ? (context.texts.get(file)?.split("\n") ?? []) : [];
   const last = lines.at(-1);

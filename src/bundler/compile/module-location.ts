@@ -57,6 +57,20 @@ export function locationsText(names: LocationNames, path: string): string {
   return `var ${values.map(([name, value]) => `${name}=${value}`).join(",")};`;
 }
 
+const DECLARATION_START = "var __glovebox_dirname_";
+const DECLARATION =
+  /var __glovebox_dirname_(\w+)=.*?,__glovebox_meta_resolve_\1=.*?code:"ERR_MODULE_NOT_FOUND"\}\);\};/y;
+
+/** Returns the number of bytes before `column`, in bytes, that {@link declareLocations} has added to a line. */
+export function declaredBytesBefore(lineText: string, column: number): number {
+  // Only the first place is tried: searching a hostile line for each of them would take quadratic time.
+  const start = lineText.indexOf(DECLARATION_START);
+  DECLARATION.lastIndex = start;
+  const match = start < 0 ? null : DECLARATION.exec(lineText);
+  if (match === null || Buffer.byteLength(lineText.slice(0, start)) >= column) return 0;
+  return Buffer.byteLength(match[0]) + (lineText[start - 1] === ";" && lineText[start - 2] === ";" ? 1 : 0);
+}
+
 const DIRECTIVE = /["']use strict["'][^\S\n]*;?/y;
 const WHITE_SPACE = /\s*/y;
 
@@ -76,11 +90,12 @@ function skipComments(text: string, start: number): number {
 
 /** Inserts the declaration before a module's first statement, on the same line. A hashbang and a directive stay first. */
 export function declareLocations(text: string, declaration: string): string {
-  const lineEnd = text.startsWith("#!") ? text.indexOf("\n") : 0;
-  const start = lineEnd < 0 ? text.length : lineEnd;
+  const hashbangEnd = text.startsWith("#!") ? text.indexOf("\n") + 1 : 0;
+  const isHashbangOnly = text.startsWith("#!") && hashbangEnd === 0;
+  const start = isHashbangOnly ? text.length : hashbangEnd;
   DIRECTIVE.lastIndex = skipComments(text, start);
   const hasDirective = DIRECTIVE.test(text);
   const at = hasDirective ? DIRECTIVE.lastIndex : start;
-  const separator = hasDirective ? ";" : start > 0 ? "\n" : "";
+  const separator = hasDirective ? ";" : isHashbangOnly ? "\n" : "";
   return `${text.slice(0, at)}${separator}${declaration}${text.slice(at)}`;
 }
