@@ -1,5 +1,10 @@
 // Idempotency keys of calls: which failures leave them free, batches, and keys that only the server can use. On both databases.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { toNewRow } from "../../src/server/calls/new-call.ts";
 import { type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import { insertOnce } from "../../src/server/records/calls.ts";
@@ -187,4 +192,46 @@ describe.for(STORES)("with %s", (kind) => {
       null,
     ]);
   });
+});
+
+test("the key of a call whose server was killed has a result as soon as the next server has started", async () => {
+  const { options } = await stores.create("sqlite");
+  const program = fileURLToPath(new URL("./support/server-child.ts", import.meta.url));
+  const start = async () => {
+    const child = spawn(process.execPath, [program, JSON.stringify(options)], { stdio: ["ignore", "pipe", "inherit"] });
+    const kill = async (): Promise<void> => {
+      child.kill("SIGKILL");
+      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    };
+    onTestFinished(kill);
+    const { value } = await createInterface(child.stdout)[Symbol.asyncIterator]().next();
+    return { kill, ...(JSON.parse(String(value)) as { readonly url: string; readonly adminKey: string }) };
+  };
+  const tools = "/v1/tenants/acme/tools";
+  const headers = { "idempotency-key": "lost" };
+  const first = await start();
+  const api = apiOf(first);
+  expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
+  const source = "export default async () => { for (;;) await new Promise((resolve) => setTimeout(resolve, 50)); }";
+  const limits = { timeoutMs: 300_000 };
+  expect((await api("POST", tools, { name: "endless", source, limits })).status).toBe(201);
+  const lost = api("POST", `${tools}/endless/calls`, {}, headers).catch(() => undefined);
+  await vi.waitFor(
+    async () => {
+      const { items } = (await api<Items>("GET", "/v1/tenants/acme/calls")).body;
+      expect(items.map(({ state }) => state)).toEqual(["running"]);
+    },
+    { timeout: 60_000 },
+  );
+  await first.kill();
+  expect(await lost).toBeUndefined();
+  const second = await start();
+  const again = apiOf({ url: second.url, adminKey: first.adminKey });
+  await vi.waitFor(
+    async () => {
+      const { body } = await again<Call & { effects: string }>("POST", `${tools}/endless/calls`, {}, headers);
+      expect([body.state, body.effects, body.error?.code]).toEqual(["failed", "possible", "SANDBOX_CRASHED"]);
+    },
+    { timeout: 120_000, interval: 200 },
+  );
 });

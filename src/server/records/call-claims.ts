@@ -140,6 +140,21 @@ export async function renewLeases(
   return rows.filter(({ cancel_requested }) => cancel_requested === 1).map(({ id }) => id);
 }
 
+/**
+ * Lets the leases of direct calls expire: those that no process renews, because a client waits for the call in the process that runs it. For the start
+ * of the only server of a database, after whose end no earlier one runs anything.
+ */
+export async function expireDirectCalls(db: Db): Promise<void> {
+  await db
+    .updateTable("calls")
+    .set({ lease_until: 0 })
+    .where(IS_OPEN_CALL)
+    .where("state", "=", "running")
+    .where("lease_owner", "is", null)
+    .where("lease_until", "is not", null)
+    .execute();
+}
+
 /** Returns claimed calls whose lease has expired: their process is gone. */
 export async function findExpired(db: Db, now: number): Promise<readonly CallsTable[]> {
   return await db

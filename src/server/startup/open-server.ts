@@ -6,6 +6,7 @@ import { packageVersion } from "../../host/config/package-version.ts";
 import { createFirstAdminKey } from "../auth/admin-key.ts";
 import type { NewApiKey } from "../auth/api-key.ts";
 import type { ServerConfig } from "../config/server-options.ts";
+import { expireDirectCalls } from "../records/call-claims.ts";
 import { findOwnUrl } from "../replicas/peers/own-url.ts";
 import { type CallParts, openCalls } from "./open-calls.ts";
 import { type OpenHttp, openHttp } from "./open-http.ts";
@@ -79,6 +80,8 @@ export async function openServer(config: ServerConfig, log: pino.Logger, newKey:
   const state: ServerState = { isOpen: true, acceptsCalls: true };
   const startup: Startup = { config, log, version: packageVersion(), state, resources };
   const storage = await openStorage(startup);
+  // The lock of the data folder ensures that the server before has ended. Without this, the call of an idempotency key would run on for minutes.
+  if (storage.database.kind === "sqlite") await expireDirectCalls(storage.database.db);
   const parts = await openCalls(startup, storage);
   const services = await openServices(startup, storage, parts);
   const http = await openHttp(startup, storage, parts, services);
