@@ -59,8 +59,8 @@ test.for([
   { "GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "tool.ts", "GNU.sparse.realsize": "100000" },
   { "GNU.sparse.map": "0,4", "GNU.sparse.size": "9999", "GNU.sparse.numblocks": "1" },
 ])("rejects a sparse file, whose bytes are not its content: %j", async (pax) => {
-  const { header, body } = file("GNUSparseFile.0/tool.ts", "1\n0\n4\ntext");
-  const packed = await tgz({ header: { ...header, pax }, body });
+  const body = "1\n0\n4\ntext";
+  const packed = await tgz({ header: { name: "GNUSparseFile.0/tool.ts", size: body.length, type: "file", pax }, body });
   await expect(unpackArchive(packed)).rejects.toThrow("is a sparse file. Pack it without the option --sparse");
 });
 
