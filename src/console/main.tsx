@@ -1,6 +1,7 @@
 // The console: signs in, and shows the page that the address names.
 import { effect } from "@preact/signals";
 import { type JSX, render } from "preact";
+import { useEffect } from "preact/hooks";
 import { Approvals } from "./pages/approvals.tsx";
 import { Audit } from "./pages/audit.tsx";
 import { Call } from "./pages/call.tsx";
@@ -25,16 +26,16 @@ import { Values } from "./pages/values.tsx";
 import { Webhooks } from "./pages/webhooks.tsx";
 import { Workers } from "./pages/workers.tsx";
 import { ErrorBox, Loading } from "./parts/controls.tsx";
-import { titleOf } from "./parts/navigation-links.ts";
+import { PLATFORM_LINKS, tenantLinks, titleOf } from "./parts/navigation-links.ts";
 import { applyTheme, Shell } from "./parts/shell.tsx";
-import { address, returnToKeptAddress, startRouter, urlOf } from "./state/router.ts";
-import { isFramed, loadMe, me, watchExpiry } from "./state/session.ts";
+import { address, navigate, returnToKeptAddress, startRouter, urlOf } from "./state/router.ts";
+import { can, isFramed, loadMe, me, watchExpiry } from "./state/session.ts";
 
 function TenantPage({ tenantId, path }: { readonly tenantId: string; readonly path: readonly string[] }): JSX.Element {
   const [page, name] = path;
   switch (page) {
     case undefined:
-      return <Overview key={tenantId} tenantId={tenantId} />;
+      return <Home tenantId={tenantId} />;
     case "calls":
       return name === undefined ? (
         <Calls key={tenantId} tenantId={tenantId} />
@@ -80,10 +81,21 @@ function TenantPage({ tenantId, path }: { readonly tenantId: string; readonly pa
   }
 }
 
+/** The page without a name: the overview, or the first page for which the key has the scope. */
+function Home({ tenantId }: { readonly tenantId: string | undefined }): JSX.Element {
+  const links = tenantId === undefined ? PLATFORM_LINKS : tenantLinks(tenantId);
+  const first = can("usage:read") ? undefined : links.find(([, , scope]) => can(scope));
+  const url = first === undefined ? undefined : urlOf(first[1]);
+  useEffect(() => {
+    if (url !== undefined) navigate(url, { isReplaced: true });
+  }, [url]);
+  return url === undefined ? <Overview key={tenantId} tenantId={tenantId} /> : <Loading />;
+}
+
 function PlatformPage({ page }: { readonly page: string | undefined }): JSX.Element {
   switch (page) {
     case undefined:
-      return <Overview tenantId={undefined} />;
+      return <Home tenantId={undefined} />;
     case "calls":
       return <Calls tenantId={undefined} />;
     case "tenants":

@@ -88,3 +88,30 @@ test("a printed page has its content without the navigation, in dark text on whi
   expect(await page.getByRole("button", { name: "New schedule" }).isVisible()).toBe(false);
   expect(await page.evaluate("getComputedStyle(document.querySelector('main h1')).color")).toBe("rgb(22, 32, 46)");
 });
+
+test("a key without the scope of the overview begins with the first page that it may see", async () => {
+  const { api } = opened.under;
+  await api("POST", "/v1/tenants", { id: "few" });
+  const key = await api<{ key: string }>("POST", "/v1/tenants/few/keys", { name: "few", scopes: ["tools:read"] });
+  const { page, go, problems } = await opened.open(key.body.key);
+  await page.getByText("No tools yet").waitFor();
+  await go("/t/few");
+  await page.getByText("No tools yet").waitFor();
+  expect(problems).toEqual([]);
+});
+
+test("the events of a webhook are in one column, and the fields of a line begin at one height", async () => {
+  const { page, go } = await opened.open();
+  const edges = async (selector: string, edge: "left" | "top"): Promise<number> => {
+    const found = await page.evaluate(
+      `[...document.querySelectorAll(${JSON.stringify(selector)})].map((one) => Math.round(one.getBoundingClientRect().${edge}))`,
+    );
+    return new Set(found as readonly number[]).size;
+  };
+  await go("/t/acme/webhooks");
+  await page.getByRole("button", { name: "New webhook" }).click();
+  expect(await edges("dialog input[type=checkbox]", "left")).toBe(1);
+  await go("/t/acme/keys");
+  await page.getByRole("button", { name: "Limits" }).first().click();
+  expect(await edges("dialog .row:first-child .field", "top")).toBe(1);
+});

@@ -159,7 +159,7 @@ function LimitFields({
       onInput({ ...value, [name]: text });
   return (
     <>
-      <div class="row">
+      <div class="row fields-top">
         <TextField
           label="Requests at most"
           value={value.calls}
@@ -175,15 +175,20 @@ function LimitFields({
             ["minute", "minute"],
           ]}
         />
-        <TextField label="At once" value={value.burst} onInput={set("burst")} hint="Empty: as many" />
+        <TextField label="Of these at once" value={value.burst} onInput={set("burst")} hint="Empty: the same number" />
       </div>
-      <div class="row">
-        <TextField label="Calls per month" value={value.monthly} onInput={set("monthly")} hint="Empty: as the tenant" />
+      <div class="row fields-top">
+        <TextField
+          label="Calls per month"
+          value={value.monthly}
+          onInput={set("monthly")}
+          hint="Empty: the tenant's limit"
+        />
         <TextField
           label="Calls at the same time"
           value={value.concurrent}
           onInput={set("concurrent")}
-          hint="Empty: as the tenant"
+          hint="Empty: the tenant's limit"
         />
       </div>
     </>
@@ -254,7 +259,7 @@ function KeyForm({
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>
       <TextField label="Name" value={name} onInput={setName} isRequired />
-      <div class="row">
+      <div class="row fields-top">
         <TextField label="Time until it expires" value={lifetime} onInput={setLifetime} hint="Empty: never" />
         <SelectField
           label="Unit"

@@ -154,7 +154,7 @@ function WebhookForm({ tenantId, webhook, onDone }: WebhookFormProps): JSX.Eleme
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>
       <TextField label="URL" value={url} onInput={setUrl} type="url" isRequired />
-      <fieldset>
+      <fieldset class="choices">
         <legend>Events</legend>
         {(Object.keys(EVENTS) as EventType[]).map((event) => (
           <Checkbox
