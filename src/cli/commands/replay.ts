@@ -88,13 +88,15 @@ function toChunkLines({ recorded, replayed, first, changes = [] }: NonNullable<R
 const toChangeLine = ({ path, kind, before = "", after = "" }: NonNullable<Replay["changes"]>[number]): string =>
   `  ${kind} ${path}: ${before} → ${after}`;
 
-function printReplayed({ verdict, result, divergence, chunks }: ReplayedCall, io: Io): void {
+function printReplayed({ verdict, result, divergence, chunks, missing = [] }: ReplayedCall, io: Io): void {
   if (result.success) io.stdout.print(`${JSON.stringify(result.output, null, 2)}\n`);
   else io.stderr.print(`glovebox: ${result.error.code}: ${toVisibleLine(result.error.message)}\n`);
   const where = divergence === undefined ? "" : `: expected ${divergence.expected}, got ${divergence.actual}`;
   if (chunks !== undefined)
     for (const line of toChunkLines(chunks as NonNullable<Replay["chunks"]>))
       io.stderr.print(`${toVisibleLine(line)}\n`);
+  for (const request of missing.slice(0, MAX_CHANGES))
+    io.stderr.print(`${toVisibleLine(`not requested any more: ${request}`)}\n`);
   io.stderr.print(`${verdict}${toVisibleLine(where)}${HINTS[verdict] ?? ""}\n`);
 }
 

@@ -112,7 +112,7 @@ type Result = {
 };
 
 function Outcome({ replayed, version }: { readonly replayed: ReplayData; readonly version: string }): JSX.Element {
-  const { verdict, match, divergence, changes, chunks } = replayed;
+  const { verdict, match, divergence, changes, chunks, missing } = replayed;
   const recorded = replayed.recorded as Recorded;
   const result = replayed.result as Result;
   return (
@@ -148,6 +148,18 @@ function Outcome({ replayed, version }: { readonly replayed: ReplayData; readonl
         </section>
       )}
       {chunks === undefined ? null : <ChunkChanges chunks={chunks} />}
+      {missing === undefined ? null : (
+        <section>
+          <h2 class="part-heading">Requests that were not made</h2>
+          <ul>
+            {missing.map((request, index) => (
+              <li key={index}>
+                <code>{request}</code>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
       <div class="columns">
         <section>
           <h2>Recorded</h2>

@@ -34,6 +34,8 @@ export function diverged(position: number, expected: string, actual: string): To
   return new ToolError("REPLAY_DIVERGED", message, { details: { position, expected, actual } });
 }
 
+const MAX_MISSING = 50;
+
 const shown = (name: string, input: string): string => `${name}(${input.slice(0, 200)})`;
 
 const failureOf = (envelope: string): { readonly code: string; readonly message: string } | undefined => {
@@ -91,6 +93,21 @@ export class RecordedAnswers {
   /** Number of recorded requests that were answered. */
   get used(): number {
     return this.#used;
+  }
+
+  /**
+   * Returns recorded requests that the call has not made, at most 50. Parts of an exchange of `fetch` belong to its request. None for a recorded
+   * call that was stopped, because a replay ends elsewhere, and none by position, because the turns of the call say it.
+   */
+  get missing(): readonly string[] {
+    if (this.#isStopped) return [];
+    const isPart = ({ name, input, exchange }: RecordedRequest): boolean =>
+      name === "fetch" && exchange === undefined && exchangeOf(input)?.isRequest === false;
+    const unused = [...this.#unused.values()].flat().filter((request) => !isPart(request));
+    return unused
+      .sort((a, b) => a.id - b.id)
+      .slice(0, MAX_MISSING)
+      .map(({ name, input }) => shown(name, input));
   }
 
   /** As of a CapabilityBroker: whether a request of this call has failed with the code. */

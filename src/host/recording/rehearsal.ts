@@ -4,6 +4,7 @@ import * as z from "zod";
 import { type ErrorCode, type ErrorDetails, ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
+import type { ToolResult } from "../contract/tool-call.ts";
 import { changePattern, type JsonChange } from "./json-changes.ts";
 import type { CallRecording } from "./recording.ts";
 import { parseRecording } from "./recording.ts";
@@ -43,7 +44,7 @@ export interface RehearsalOptions {
 /** Calls that differ in the same way. */
 export interface RehearsalGroup {
   readonly verdict: Exclude<ReplayVerdict, "identical" | "not_compared">;
-  /** What the calls have in common: the changed places, the error, or the request that was not recorded. */
+  /** What the calls have in common: the changed places, the error, or the requests that were not recorded or are not made any more. */
   readonly summary: string;
   readonly count: number;
   /** Ids of the calls, at most 100. */
@@ -188,19 +189,40 @@ function percentiles(values: number[]): ResourceChange["before"] {
 }
 
 function summaryOf(replayed: ReplayedCall): string {
-  const { verdict, result, recorded, divergence, changes, chunks } = replayed;
+  const { verdict, result, recorded, divergence, chunks, missing = [] } = replayed;
   if (divergence !== undefined)
     return `expected ${divergence.expected}, got ${nameOf(divergence.actual)}`.slice(0, 300);
   if (verdict === "failed" && !result.success) return `${result.error.code}: ${result.error.message}`.slice(0, 300);
-  if ("error" in recorded && !hasSameError(replayed)) {
-    const now = result.success ? "succeeds" : `fails with ${result.error.code}`;
-    return `failed with ${recorded.error.code} when it was recorded, and now ${now}`;
-  }
-  const pattern = changes === undefined ? "" : changePattern(changes);
-  const hasSameOutput = chunks !== undefined && (hasSameError(replayed) || hasSameDigest(replayed));
-  const output = pattern !== "" ? pattern : hasSameOutput ? "" : "the bytes or the content of the output";
-  const parts = [output, chunks === undefined ? "" : chunksSummary(chunks)];
-  return parts.filter((part) => part !== "").join("; ");
+  if ("error" in recorded && !hasSameError(replayed)) return errorSummary(recorded.error, result);
+  const names = [...new Set(missing.map(nameOf))];
+  const parts = [
+    hasSameError(replayed) || hasSameDigest(replayed) ? "" : outputSummary(replayed),
+    chunks === undefined ? "" : chunksSummary(chunks),
+    names.length === 0 ? "" : `requests that are not made any more: ${names.join(", ")}`,
+  ];
+  return parts
+    .filter((part) => part !== "")
+    .join("; ")
+    .slice(0, 1_000);
+}
+
+function errorSummary(
+  { code, message }: { readonly code: string; readonly message: string },
+  result: ToolResult,
+): string {
+  const before = `failed with ${code} when it was recorded, and now`;
+  if (result.success) return `${before} succeeds`;
+  if (result.error.code !== code) return `${before} fails with ${result.error.code}`;
+  return `${code} with another message: ${message.slice(0, 120)} → ${result.error.message.slice(0, 120)}`;
+}
+
+/** Describes outputs whose digests differ. */
+function outputSummary({ recorded, outcome, changes = [] }: ReplayedCall): string {
+  const pattern = changePattern(changes);
+  if (pattern !== "") return pattern;
+  const isSameText =
+    "output" in recorded && outcome !== undefined && "output" in outcome && recorded.output === outcome.output;
+  return isSameText ? "the bytes of the output" : "the order of keys, or other forms of the same values, in the output";
 }
 
 const hasSameError = ({ recorded, outcome }: ReplayedCall): boolean =>

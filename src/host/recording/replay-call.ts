@@ -41,7 +41,7 @@ export interface ReplayOptions {
  * How a replay compares with its recording.
  *
  * - `identical`: the same output, byte for byte, or the same error; for a streamed call also the same chunks.
- * - `different`: another output or other chunks, or a success where the recording has an error.
+ * - `different`: another output or other chunks, a success where the recording has an error, or recorded requests that were not made.
  * - `failed`: an error that the recording does not have.
  * - `diverged`: the call asked for something that was not recorded.
  * - `not_compared`: the same output or error, of a tool that yields. The recording is of an earlier version, which did not record chunks.
@@ -72,6 +72,8 @@ export interface ReplayedCall {
   readonly outcome?: RecordedOutcome;
   /** Where the replay left its recording, for the verdict `diverged`. */
   readonly divergence?: { readonly position: number; readonly expected: string; readonly actual: string };
+  /** Recorded requests that the replay has not made, at most 50. Absent if there are none, and for other verdicts than `different`. */
+  readonly missing?: readonly string[];
   /** Places in which the output differs from the recorded one, at most 50. Absent unless both have an output and the verdict is `different`. */
   readonly changes?: readonly JsonChange[];
   /** How the chunks differ. Absent if they do not, or were not compared. */
@@ -174,13 +176,16 @@ function toArguments({ input: { text, bytes } }: CallRecording): unknown {
   }
 }
 
-type Comparison = Pick<ReplayedCall, "verdict" | "outcome" | "divergence" | "changes" | "chunks">;
+type Comparison = Pick<ReplayedCall, "verdict" | "outcome" | "divergence" | "changes" | "chunks" | "missing">;
 
 function compare(recording: CallRecording, replay: PreparedReplay, result: ToolResult): Comparison {
   const compared = compareOutcomes(recording, replay, result);
   if (compared.verdict !== "identical" && compared.verdict !== "different") return compared;
   const chunks = differenceOf(recording, replay);
-  return chunks === undefined ? compared : { ...compared, verdict: "different", chunks };
+  const { missing } = replay.answers;
+  if (chunks === undefined && missing.length === 0) return compared;
+  const differences = { ...(chunks === undefined ? {} : { chunks }), ...(missing.length === 0 ? {} : { missing }) };
+  return { ...compared, verdict: "different", ...differences };
 }
 
 /**

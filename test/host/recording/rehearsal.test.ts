@@ -134,6 +134,48 @@ describe("a rehearsal of 500 recorded calls", () => {
     expect(computing.executeMs.after.p50).toBe(computing.cpuMs.after.p50);
   });
 
+  test("reports requests that are not made any more, the order of keys, and other messages of errors", async () => {
+    await using own = await makeGlovebox({ kv: "memory" });
+    const source = `export const capabilities = { kv: true };
+      export default async ({ n }, ctx) => {
+        await ctx.kv.set("n", n);
+        await ctx.kv.set("also", n);
+        if (n === 3) throw new Error("three");
+        return { n, double: n * 2 };
+      };`;
+    await own.addTool({ name: "writes", source }, { grant: ["kv"] });
+    const made: CallRecording[] = [];
+    const onRecording = (one: CallRecording): void => void made.push(one);
+    for (const n of [1, 2, 3]) {
+      await own.execute({ id: `w${n}`, toolName: "writes", arguments: { n } }, { record: { onRecording } });
+    }
+    const rehearse = async (from: string, to: string) => {
+      await own.updateTool({ name: "writes", source: source.replace(from, to) }, { grant: ["kv"] });
+      const { identical, groups } = await own.rehearse(made);
+      return { identical, groups: groups.map(({ verdict, summary, callIds }) => [verdict, summary, ...callIds]) };
+    };
+    expect(await rehearse('await ctx.kv.set("also", n)', 'if (n !== 2) await ctx.kv.set("also", n)')).toEqual({
+      identical: 2,
+      groups: [["different", "requests that are not made any more: kv(…)", "w2"]],
+    });
+    expect(await own.replay(made[1])).toMatchObject({
+      verdict: "different",
+      missing: [expect.stringContaining('"key":"also"')],
+    });
+    expect(await rehearse("{ n, double: n * 2 }", "n === 1 ? { double: 2, n } : { n, double: n * 2 }")).toEqual({
+      identical: 2,
+      groups: [["different", "the order of keys, or other forms of the same values, in the output", "w1"]],
+    });
+    expect(await rehearse('"three"', '"four"')).toEqual({
+      identical: 2,
+      groups: [["different", "TOOL_FAILED with another message: three → four", "w3"]],
+    });
+    // The same requests in another order are the same requests.
+    const sets = 'await ctx.kv.set("n", n);\n        await ctx.kv.set("also", n);';
+    const other = 'await Promise.all([ctx.kv.set("also", n), ctx.kv.set("n", n)]);';
+    expect(await rehearse(sets, other)).toEqual({ identical: 3, groups: [] });
+  });
+
   test("skips recordings that are incomplete or invalid", async () => {
     await update(price(""));
     const [first] = recordings;

@@ -70,11 +70,6 @@ describe("another version finds its responses", () => {
       `const b = await send(long("b")); return [await send(long("a")), b];`,
     ],
     [
-      "leaves a request out before a long one",
-      `await send("a"); return await send(long("b"));`,
-      `return await send(long("b"));`,
-    ],
-    [
       "does not read a response to its end",
       `await (await get("/large")).text(); return 1;`,
       `await (await get("/large")).body.cancel(); return 1;`,
@@ -89,6 +84,15 @@ describe("another version finds its responses", () => {
     const sent = received;
     expect(await replayOn(toolName, recording, after)).toMatchObject({ verdict: "identical", match: "arguments" });
     expect(received).toBe(sent);
+  });
+
+  test("if it leaves a request out before a long one, which is reported", async () => {
+    const { toolName, recording } = await record(`await send("a"); return await send(long("b"));`);
+    const replayed = await replayOn(toolName, recording, `return await send(long("b"));`);
+    // The output is the same. One request is missing, and no part of a request that was made.
+    expect(replayed).toMatchObject({ verdict: "different", match: "arguments" });
+    expect(replayed).not.toHaveProperty("changes");
+    expect(replayed.missing).toEqual([expect.stringMatching(/^fetch\(\{"op":"request"/)]);
   });
 
   test("of a recording without the hashes of long requests, in the recorded order only", async () => {

@@ -55,6 +55,7 @@ export const ReplaySchema = z
       .describe("Where the call left its recording"),
     changes: ChangesSchema.optional().describe("Places in which the output differs from the recorded one, at most 50"),
     chunks: ChunksSchema,
+    missing: z.array(z.string()).optional().describe("Recorded requests that the replay has not made, at most 50"),
     result: z.looseObject({ success: z.boolean() }).describe("The result of the replay"),
   })
   .openapi("Replay");
@@ -102,13 +103,14 @@ export const RehearsalSchema = z
   })
   .openapi("Rehearsal");
 
-const toShown = ({ verdict, match, recorded, divergence, changes, chunks, result }: ReplayedCall): object => ({
+const toShown = ({ verdict, match, recorded, divergence, changes, chunks, missing, result }: ReplayedCall): object => ({
   verdict,
   match,
   recorded: "output" in recorded ? { output: JSON.parse(recorded.output) } : recorded,
   ...(divergence === undefined ? {} : { divergence }),
   ...(changes === undefined ? {} : { changes }),
   ...(chunks === undefined ? {} : { chunks }),
+  ...(missing === undefined ? {} : { missing }),
   result: result.success ? { ...result, output: toJson(result.output) } : result,
 });
 
