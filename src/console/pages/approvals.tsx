@@ -141,7 +141,7 @@ function Decided({ tenantId }: TenantProps): JSX.Element {
         { name: "Requested", cell: ({ createdAt }) => <Time at={createdAt} /> },
         { name: "Decided", cell: ({ decidedAt }) => <Time at={decidedAt} /> },
         { name: "By", cell: ({ decidedBy }) => decidedBy ?? "–" },
-        { name: "Reason", cell: ({ reason }) => <span class="phrase">{reason ?? "–"}</span> },
+        { name: "Reason", cell: ({ reason }) => <span class="phrase long">{reason ?? "–"}</span> },
       ]}
     />
   );

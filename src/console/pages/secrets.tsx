@@ -37,7 +37,7 @@ export function Secrets({ tenantId }: TenantProps): JSX.Element {
       }
       columns={(reload) => [
         { name: "Name", cell: ({ name }) => <code>{name}</code> },
-        { name: "Sent only to", cell: ({ hosts }) => <span class="phrase">{hosts.join(", ")}</span> },
+        { name: "Sent only to", cell: ({ hosts }) => <span class="phrase long">{hosts.join(", ")}</span> },
         {
           name: "Changed",
           cell: ({ updatedAt, changedBy }) => (

@@ -204,7 +204,7 @@ function Deliveries({ tenantId, webhookId }: TenantProps & { readonly webhookId:
             { name: "State", cell: ({ state }) => <Badge>{state}</Badge> },
             { name: "Status", isNumber: true, cell: ({ status }) => status ?? "–" },
             { name: "Attempts", isNumber: true, cell: ({ attempts }) => attempts },
-            { name: "Error", cell: ({ error: why }) => <span class="phrase">{why}</span> },
+            { name: "Error", cell: ({ error: why }) => <span class="phrase long">{why}</span> },
             {
               name: "Body",
               cell: ({ body }) => (
