@@ -16,7 +16,7 @@ const VALUES: { readonly [option: string]: readonly [string, unknown] } = {
   replicaUrl: ["http://one:1", "http://one:1"],
   database: ["postgres://u:hidden@h/db", "postgres://u:hidden@h/db"],
   dataDir: ["data", "data"],
-  masterKey: ["hidden", "hidden"],
+  masterKey: [`hidden${"A".repeat(37)}=`, `hidden${"A".repeat(37)}=`],
   masterKeyFile: ["key", "key"],
   masterKeyCommand: ['["vault", "a,hidden"]', ["vault", "a,hidden"]],
   embedOrigins: ["https://a.example", ["https://a.example"]],
@@ -75,6 +75,7 @@ test.for([
   [{ GLOVEBOX_PORT: "tcp://10.0.0.1:7070" }, "port"],
   [{ GLOVEBOX_OIDC: "[]" }, "oidc"],
   [{ GLOVEBOX_LIMITS: '{"timeout":1}' }, "limits.timeout"],
+  [{ GLOVEBOX_MASTER_KEY: "too-short" }, "masterKey: Expected 32 bytes in base64 or hexadecimal"],
 ] as const)("%j does not match the schema", ([env, message]) => {
   expect(() => parseServerOptions(readEnvironment(env))).toThrow(`options.${message}`);
 });

@@ -46,7 +46,7 @@ test.for<[string, ServerOptions, object]>([
     { masterKeyCommand: ["vault", "--token", "hidden"] },
     { masterKeyCommand: ["vault", "redacted", "redacted"] },
   ],
-  ["the master key", { masterKey: "hidden" }, { masterKey: "redacted" }],
+  ["the master key", { masterKey: `hidden${"A".repeat(37)}=` }, { masterKey: "redacted" }],
 ])("the secret of %s is redacted", ([, options, expected]) => {
   const config = shown(options);
   expect(JSON.stringify(config)).not.toContain("hidden");

@@ -4,6 +4,7 @@ import { parseOptions } from "../../host/config/option-errors.ts";
 import { ToolError } from "../../host/index.ts";
 import { plainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { LimitsSchema } from "../records/tenant-policy.ts";
+import { isMasterKeyText, MASTER_KEY_RULE } from "../secrets/master-key.ts";
 import { PackagesSchema } from "../tools/packages.ts";
 import { AddressRangeSchema, HostNameSchema, SecureBaseUrlSchema, SecureUrlSchema } from "./network-options.ts";
 
@@ -43,7 +44,7 @@ export const ServerOptionsSchema = z.strictObject({
   /** Folder of the SQLite files and caches. */
   dataDir: z.string().min(1).default("glovebox-data"),
   /** The master key that encrypts secrets: 32 bytes in base64 or hexadecimal. Default: `master.key` in `dataDir`, which is created. */
-  masterKey: z.string().min(1).max(1_024).optional(),
+  masterKey: z.string().max(1_024).refine(isMasterKeyText, { error: MASTER_KEY_RULE }).optional(),
   /** File that holds the master key. */
   masterKeyFile: z.string().min(1).optional(),
   /** Command that prints the master key, such as the client of a key store: the program and its arguments. No shell runs it. */

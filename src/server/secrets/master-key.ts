@@ -15,7 +15,9 @@ const TAG_BYTES = 16;
 /** First byte of a sealed value, for later formats. */
 const FORMAT = 1;
 export const MASTER_KEY_FILE = "master.key";
-const EXPECTED = "Expected 32 bytes in base64 or hexadecimal, as from: openssl rand -base64 32";
+export const MASTER_KEY_RULE = "Expected 32 bytes in base64 or hexadecimal, as from: openssl rand -base64 32";
+const HEXADECIMAL = /^[0-9a-f]{64}$/i;
+const BASE64 = /^[A-Za-z0-9+/_-]{43}=?$/;
 
 /** Owner and purpose of an encrypted value. A value that is moved to another row cannot be decrypted there. */
 export interface SealedFor {
@@ -80,13 +82,14 @@ export class MasterKey {
   }
 }
 
+/** Returns whether a text is a master key. White space around it is ignored. */
+export const isMasterKeyText = (text: string): boolean => HEXADECIMAL.test(text.trim()) || BASE64.test(text.trim());
+
 /** @throws {ToolError} PARAM_INVALID */
 export function parseMasterKey(text: string, what: string): MasterKey {
+  if (!isMasterKeyText(text)) throw new ToolError("PARAM_INVALID", `${what}: ${MASTER_KEY_RULE}`);
   const trimmed = text.trim();
-  const isHex = /^[0-9a-f]{64}$/i.test(trimmed);
-  const isBase64 = /^[A-Za-z0-9+/_-]{43}=?$/.test(trimmed);
-  if (!isHex && !isBase64) throw new ToolError("PARAM_INVALID", `${what}: ${EXPECTED}`);
-  return new MasterKey(Buffer.from(trimmed, isHex ? "hex" : "base64"));
+  return new MasterKey(Buffer.from(trimmed, HEXADECIMAL.test(trimmed) ? "hex" : "base64"));
 }
 
 /** @throws {ToolError} PARAM_INVALID if the file cannot be read, or holds no key */
