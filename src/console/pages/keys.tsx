@@ -7,7 +7,7 @@ import { Badge, Button, Copyable, Empty, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { Checkbox, SelectField, TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
-import { assertUnchanged } from "../state/changes.ts";
+import { unchanged } from "../state/changes.ts";
 import { serverNow } from "../state/clock.ts";
 import { collect } from "../state/collect.ts";
 import { firstKeyCommand } from "../state/first-commands.ts";
@@ -207,12 +207,13 @@ function LimitsForm({
   const [opened] = useState(of);
   const [limits, setLimits] = useState(toTyped(of));
   const save = async (): Promise<void> => {
-    assertUnchanged(`The key ${opened.name}`, opened, await request<ApiKey>("GET", `${path}/${opened.id}`), [
-      "rateLimit",
-      "limits",
-      "quotas",
-    ]);
-    await request("PATCH", `${path}/${opened.id}`, { body: toLimits(limits, opened) });
+    const stored = await request<ApiKey>("GET", `${path}/${opened.id}`);
+    const { ifMatch } = unchanged(`The key ${opened.name}`, opened, stored, ["rateLimit", "limits", "quotas"]);
+    const body = toLimits(limits, opened);
+    await request("PATCH", `${path}/${opened.id}`, {
+      body,
+      ...(ifMatch === undefined ? {} : { headers: { "if-match": ifMatch } }),
+    });
     onDone();
   };
   return (

@@ -9,7 +9,7 @@ import { SelectField, TextField } from "../parts/fields.tsx";
 import { JsonField } from "../parts/input-form/value-fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { ToolField } from "../parts/tool-field.tsx";
-import { assertUnchanged } from "../state/changes.ts";
+import { unchanged } from "../state/changes.ts";
 import { collect } from "../state/collect.ts";
 import { firstCommand } from "../state/first-commands.ts";
 import { formatUtc, locale } from "../state/format.ts";
@@ -173,13 +173,13 @@ function ScheduleForm({ tenantId, schedule, onDone }: ScheduleFormProps): JSX.El
     if (opened === undefined) await tenant.createSchedule({ name, tool, ...changes });
     else {
       const path = `/v1/tenants/${encodeURIComponent(tenantId)}/schedules/${opened.id}`;
-      assertUnchanged(
+      const condition = unchanged(
         `The schedule ${name}`,
         opened,
         await request<Schedule>("GET", path),
         Object.keys(changes) as (keyof Schedule)[],
       );
-      await tenant.updateSchedule(opened.id, changes);
+      await tenant.updateSchedule(opened.id, changes, condition);
     }
     onDone();
   };

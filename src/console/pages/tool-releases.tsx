@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { Button, Empty, Facts, Time } from "../parts/controls.tsx";
 import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { SelectField, TextField } from "../parts/fields.tsx";
-import { assertUnchanged } from "../state/changes.ts";
+import { unchanged } from "../state/changes.ts";
 import { formatCount, formatMs, formatPercent } from "../state/format.ts";
 import type { LoadedResource } from "../state/resource.ts";
 import { can, client, request } from "../state/session.ts";
@@ -42,7 +42,7 @@ export function Releases({
     const shown = releases.find((one) => one.alias === alias);
     // The shares of the other versions are computed from what the page shows: another operator may have released since.
     const { items } = await request<{ items: readonly Release[] }>("GET", `${pathOf({ tenantId, name })}/releases`);
-    assertUnchanged(
+    const condition = unchanged(
       `The alias ${alias}`,
       shown,
       items.find((one) => one.alias === alias),
@@ -57,7 +57,7 @@ export function Releases({
     const released = [...others, { version: Number(version), weight: share }];
     const policy = { errorRate: Number(failures) / 100, minCalls: Number(minCalls) };
     const rollback = { keep: undefined, never: null, failures: policy }[goesBack];
-    await tenant.setRelease(name, alias, released, { rollback });
+    await tenant.setRelease(name, alias, released, { ...condition, rollback });
     data.reload();
   };
   return (

@@ -8,7 +8,7 @@ import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { SelectField, TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { ToolField } from "../parts/tool-field.tsx";
-import { assertUnchanged } from "../state/changes.ts";
+import { unchanged } from "../state/changes.ts";
 import { collect } from "../state/collect.ts";
 import { firstCommand } from "../state/first-commands.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
@@ -68,10 +68,9 @@ export function Triggers({ tenantId }: TenantProps): JSX.Element {
                       alias={alias}
                       onSave={async (next, before) => {
                         const stored = (await collect(tenant.triggers(), MAX_TRIGGERS)).find((one) => one.id === id);
-                        assertUnchanged<Pick<Trigger, "alias">>(`The trigger ${name}`, { alias: before }, stored, [
-                          "alias",
-                        ]);
-                        await tenant.updateTrigger(id, { alias: next });
+                        const what = `The trigger ${name}`;
+                        const condition = unchanged<Pick<Trigger, "alias">>(what, { alias: before }, stored, ["alias"]);
+                        await tenant.updateTrigger(id, { alias: next }, condition);
                         reload();
                         close();
                       }}

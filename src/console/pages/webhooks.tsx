@@ -9,7 +9,7 @@ import { Checkbox, TextField } from "../parts/fields.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { Table } from "../parts/table.tsx";
-import { assertUnchanged } from "../state/changes.ts";
+import { unchanged } from "../state/changes.ts";
 import { collect } from "../state/collect.ts";
 import { firstCommand } from "../state/first-commands.ts";
 import { formatNumber } from "../state/format.ts";
@@ -133,13 +133,13 @@ function WebhookForm({ tenantId, webhook, onDone }: WebhookFormProps): JSX.Eleme
     if (opened === undefined) setSecret((await tenant.createWebhook({ url, events })).secret);
     else {
       const stored = await collect(tenant.webhooks());
-      assertUnchanged(
+      const condition = unchanged(
         "The webhook",
         opened,
         stored.find(({ id }) => id === opened.id),
         ["url", "events"],
       );
-      await tenant.updateWebhook(opened.id, { url, events });
+      await tenant.updateWebhook(opened.id, { url, events }, condition);
     }
     onDone();
   };

@@ -2,22 +2,22 @@
 import { formatJson } from "./format.ts";
 
 /**
- * Compares what a form was made from with what is stored now.
+ * Compares what a form was made from with what is stored now. Returns the condition for saving the form: that it is still stored then.
  * @param what names it in the message: `The schedule`
  * @param shown what the form was made from; undefined for something new
  * @param current what is stored; undefined if there is none
  * @param names the members that the form replaces
  * @throws {Error} if one of them differs, or one of both does not exist
  */
-export function assertUnchanged<Value extends object>(
+export function unchanged<Value extends object>(
   what: string,
   shown: Value | undefined,
-  current: Value | undefined,
+  current: (Value & { readonly etag: string | null }) | undefined,
   names: readonly (keyof Value)[],
-): void {
+): { readonly ifMatch?: string } {
   const textOf = (value: Value | undefined): string =>
     value === undefined ? "" : formatJson(names.map((name) => value[name] ?? null));
-  if (textOf(shown) === textOf(current)) return;
+  if (textOf(shown) === textOf(current)) return typeof current?.etag === "string" ? { ifMatch: current.etag } : {};
   throw new Error(
     `${what} has been changed since this form was opened, so nothing was saved. Close the form, look at what is stored now, and make your change again`,
   );
