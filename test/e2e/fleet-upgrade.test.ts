@@ -11,7 +11,7 @@ import { PATIENT_LIMITS } from "../support/patient-limits.ts";
 /** How often the load balancer looks at a server, in ms. */
 const CHECK_MS = 100;
 /** Longer than several checks, also on a busy machine. */
-const STOP_DELAY_MS = 6_000;
+const STOP_DELAY_MS = 15_000;
 const CONFIG = {
   limits: PATIENT_LIMITS,
   maxWorkers: 2,

@@ -72,7 +72,10 @@ describe.for(STORES)("durable code with %s", (kind) => {
     await using client = await connect();
     const { status, run, error } = await client.run(code, more);
     expect([status, error]).toEqual(["suspended", undefined]);
-    return run?.id ?? "";
+    const id = run?.id ?? "";
+    // On a busy machine, the type checker can have no time at first. The run waits then to be tried again, without having begun.
+    await expect.poll(async () => (await client.get(id)).run?.waits.length).toBeGreaterThan(0);
+    return id;
   };
   /** Ends the wait for the event `go`, and returns the run when it has ended. */
   const go = async (id: string): Promise<Run> => {

@@ -69,7 +69,7 @@ describe.skipIf(!hasNatsServer)("the work queue", () => {
       maxWorkers: 2,
       logLevel: "silent",
       natsUrl: nats.url,
-      executorSilenceMs: 30_000,
+      executorSilenceMs: 60_000,
       limits: { timeoutMs: 300_000 },
     };
   };

@@ -64,7 +64,10 @@ export function testKvStore(name: string, make: () => Promise<KvStore>): void {
     const keysOf = async (space: KvSpace, options: Partial<KvListOptions> = {}): Promise<string[]> =>
       (await store.list(space, { ...ALL, ...options })).entries.map(({ key }) => key);
     const fill = async (space: KvSpace, keys: readonly string[]): Promise<void> => {
-      await Promise.all(keys.map((key) => store.set(space, key, json(key))));
+      // Few at once: a database has a limited number of connections, and a limited time to wait for one.
+      for (let start = 0; start < keys.length; start += 20) {
+        await Promise.all(keys.slice(start, start + 20).map((key) => store.set(space, key, json(key))));
+      }
     };
 
     test("returns a stored value unchanged until it is overwritten or deleted", async () => {

@@ -8,6 +8,7 @@ import type { ToolErrorData } from "../../../src/sandbox/contract/errors.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { codeOf, failureOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import type { OptionTable } from "../../support/option-fuzz.ts";
+import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 import { publicEntries } from "./public-entries.ts";
 import { BY_NAME, CLASSES, OF_NO_TENANT, TENANCY_ENTRIES, type TenancyEntry, type Whose } from "./tenancy-entries.ts";
 
@@ -214,7 +215,7 @@ describe("what follows from it", () => {
 
   test("openTool() has one tenant of its own, or the one that it is given", async () => {
     const path = new URL("../../../tools/echo", import.meta.url);
-    const host = { cache: false } as const;
+    const host = { cache: false, limits: PATIENT_LIMITS } as const;
     await using own = await openTool(path, { host });
     expect((await own.output({ value: 1 })) as object).toMatchObject({ metadata: { tenantId: "default" } });
     expect(codeOf(await own.call({ value: 1 }, ACME))).toBe("PARAM_INVALID");

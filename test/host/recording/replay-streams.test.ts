@@ -146,7 +146,9 @@ describe("a replay of a streamed call", () => {
 
   test("of which the reader left early does not depend on how many chunks had arrived", async () => {
     const toolName = await addTool(rows());
-    const { recording } = await stream(toolName, 200_000, {}, 3);
+    let { recording } = await stream(toolName, 200_000, {}, 3);
+    // On a busy machine, the process can be killed before it has reported how the call ran.
+    while (recording.incomplete === "interrupted") ({ recording } = await stream(toolName, 200_000, {}, 3));
     expect(recording.outcome).toMatchObject({ error: { code: "CANCELLED" } });
     const replayed = await glovebox.replay(recording);
     expect(replayed.chunks).toBeUndefined();
