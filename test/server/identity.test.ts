@@ -82,6 +82,7 @@ test("a token acts for its tenant, with its scopes and none of the platform", as
     keyId: "jwt:user-1",
     tenantId: "acme",
     scopes: ["tools:read", "tools:deploy", "releases:write", "calls:run"],
+    expiresAt: expect.any(Number),
   });
 });
 

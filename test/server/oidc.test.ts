@@ -78,7 +78,8 @@ test("a user signs in, and has the scopes of the tenant that the provider names,
     "glovebox_sign_in=; HttpOnly; SameSite=Lax; Path=/console/sign-in; Max-Age=0",
   );
   const me = await (await visit("/v1/me", session)).json();
-  expect(me).toEqual({ keyId: "oidc:ada", tenantId: "acme", scopes: ["tools:read", "calls:read"] });
+  const scopes = ["tools:read", "calls:read"];
+  expect(me).toEqual({ keyId: "oidc:ada", tenantId: "acme", scopes, expiresAt: expect.any(Number) });
   expect((await visit("/v1/tenants/acme/tools", session)).status).toBe(200);
   expect((await visit("/v1/tenants/acme/secrets", session)).status).toBe(403);
   expect((await visit("/v1/tenants/beta/tools", session)).status).toBe(404);
