@@ -196,7 +196,8 @@ export class JobPlacement implements Disposable {
     const hasNoneForShort = pace === "short" && unproven.length === own.length;
     // Another tool's call that may compute without end keeps it from running.
     const isShutOut = isWaiting && (isForOtherTool || (!isAlone && isEachExclusive(own)));
-    const isWaitedFor = usesParentSlot || hasNoneForShort || wouldDisplaceShort || isShutOut;
+    const isHomeless = isWaiting && !this.#manager.hasLastingProcess(job.owner);
+    const isWaitedFor = usesParentSlot || hasNoneForShort || wouldDisplaceShort || isShutOut || isHomeless;
     // Its caller may keep a process of its own until the call has ended: to wait for that one would be for ever.
     const isNested = usesParentSlot && isAlone;
     const further = isShutOut ? MAX_FURTHER : 0;

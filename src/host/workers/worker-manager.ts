@@ -158,6 +158,16 @@ export class WorkerManager implements Disposable {
     return usable;
   }
 
+  /**
+   * Whether a process of the owner takes calls again once it is free, or ends by itself soon. One that is full, stuck, held by the inspector or
+   * kept for a session takes none, and may stay for as long as its calls run.
+   */
+  hasLastingProcess(owner: string): boolean {
+    for (const worker of this.#workers)
+      if (worker.owner === owner && !worker.singleUse && !worker.acceptsNoCalls) return true;
+    return false;
+  }
+
   /** See `ProcessRoom.makeMemoryFor`. */
   makeRoomFor(memoryMiB: number, owner: string): boolean {
     return this.#room.makeMemoryFor(memoryMiB, owner);

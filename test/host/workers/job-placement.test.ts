@@ -57,6 +57,8 @@ interface Situation {
   readonly spare?: WorkerProcess;
   /** Whether the owner gets it only if a call waits for it. */
   readonly isPastShare?: boolean;
+  /** Whether it has a process that takes calls again. Default: if it has one that takes calls now. */
+  readonly hasLasting?: boolean;
 }
 
 /** Returns a function that places one call. */
@@ -64,12 +66,14 @@ function openPlacement({
   own,
   spare,
   isPastShare = false,
+  hasLasting = own.length > 0,
 }: Situation): (pace: Pace, fields?: Partial<Job>) => WorkerProcess | undefined {
   const manager = {
     max: 16,
     maxPerOwner: 2,
     usableBy: () => [...own],
     makeRoomFor: () => true,
+    hasLastingProcess: () => hasLasting,
     mayGrow: (_owner: string, { isWaitedFor }: GrowthNeed) => spare !== undefined && (isWaitedFor || !isPastShare),
     takeNew: () => spare,
     priorities: { mayRunLowPriority: () => true, setBackground() {}, isThrottled: () => false },
@@ -151,5 +155,13 @@ describe("Placement", () => {
     expect(openPlacement({ own, spare, isPastShare: true })("unknown")).toBe(spare);
     const shared = newProcess({ load: 1, busy: 1, newCalls: 1, unproven: 1 });
     expect(openPlacement({ own: [...own, shared], spare, isPastShare: true })("unknown")).toBe(shared);
+  });
+
+  test("gives a call a process past its owner's share if all that the owner has take no calls any more", () => {
+    const spare = newProcess();
+    for (const pace of ["unknown", "long", "short"] as const)
+      expect(openPlacement({ own: [], spare, isPastShare: true })(pace)).toBe(spare);
+    // One that is free again soon is waited for.
+    expect(openPlacement({ own: [], spare, isPastShare: true, hasLasting: true })("unknown")).toBeUndefined();
   });
 });
