@@ -240,9 +240,11 @@ describe("run_code", { timeout: PATIENCE_MS }, () => {
 
   test("says what a model forgot: an await, the code alone, and that there is no network", async () => {
     await using codeMode = open({ language: ["typescript", "python"] });
-    const unawaited = await run(codeMode, "const sums = [1, 2].map((a) => tools.add({ a, b: 1 }));\nreturn sums");
+    // Its calls cannot end before the code does.
+    glovebox.router.register("ask-bank", {}, () => new Promise<never>(() => {}), { tenantId: "acme" });
+    const unawaited = await run(codeMode, "const answers = [1, 2].map(() => tools.ask_bank({}));\nreturn answers");
     expect(unawaited).toMatchObject({ status: "ok", hint: expect.stringContaining("await Promise.all(list)") });
-    expect(unawaited.hint).toContain("its calls of add had");
+    expect(unawaited.hint).toContain("its calls of ask_bank had");
     expect(await run(codeMode, "return (await tools.add({ a: 1, b: 2 })).sum")).not.toHaveProperty("hint");
     expect(await run(codeMode, "Here it is:\n```ts\nreturn 1\n```\nThis returns 1.")).toMatchObject({
       status: "rejected",
