@@ -93,12 +93,11 @@ const InspectToolOptionsSchema = strictObject({
   grant: z.array(z.string()).default([]),
 });
 
-const FORM_KEYS: ReadonlySet<string> = new Set(["path", "files", "entry", "source", "mode"]);
-
-/** Removes the keys of all forms of input whose value is undefined, since undefined means "not given". */
-function withoutAbsentForms(input: unknown): unknown {
+/** Removes the known keys whose value is undefined, since undefined means "not given". */
+function withoutAbsent(input: unknown): unknown {
   if (!isPlainObject(input)) return input;
-  return Object.fromEntries(Object.entries(input).filter(([key, value]) => value !== undefined || !FORM_KEYS.has(key)));
+  const given = Object.entries(input).filter(([key, value]) => value !== undefined || !TOOL_INPUT_KEYS.includes(key));
+  return Object.fromEntries(given);
 }
 
 /** Returns the schema of the form that an input has. */
@@ -122,7 +121,7 @@ function schemaOfInput(input: unknown): z.ZodType<ToolInput> {
 
 /** @throws {ToolError} PARAM_INVALID for an input that is not a valid {@link ToolInput}, or with two names */
 export function parseToolInput(given: unknown): ToolInput {
-  const input = withoutAbsentForms(given);
+  const input = withoutAbsent(given);
   if (isPlainObject(input) && Object.hasOwn(input, "mode") && !Object.hasOwn(input, "source")) {
     throw new ToolError(
       "PARAM_INVALID",
