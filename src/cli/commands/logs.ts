@@ -1,7 +1,7 @@
 // `glovebox logs`: prints the log lines of a call, or of the calls of a tool, and follows them.
 import { setTimeout as wait } from "node:timers/promises";
 import { ApiError, type Call, type TenantClient } from "../../client/index.ts";
-import { connectTenant, withServerErrors } from "../remote/connection.ts";
+import { connectTenant, isServerFailure, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted, take } from "../remote/table.ts";
 import type { Io } from "../terminal/process-io.ts";
 import type { Arguments } from "../usage.ts";
@@ -100,7 +100,7 @@ async function followCall(
         print(shown, data as LogLine);
       }
     } catch (thrown) {
-      const isTemporary = !(thrown instanceof ApiError) || thrown.status === 0 || thrown.status >= 500;
+      const isTemporary = !(thrown instanceof ApiError) || isServerFailure(thrown);
       if (signal.aborted || !isTemporary || failures >= MAX_FAILURES) throw thrown;
     }
     await wait(FOLLOW_MS, undefined, { signal });
@@ -196,9 +196,8 @@ class ToolFollower {
         await this.#look(round % OVERLAP_EVERY === 0);
         failures = 0;
       } catch (thrown) {
-        const isTemporary = thrown instanceof ApiError && (thrown.status === 0 || thrown.status >= 500);
         failures += 1;
-        if (this.#signal.aborted || !isTemporary || failures > MAX_FAILURES) throw thrown;
+        if (this.#signal.aborted || !isServerFailure(thrown) || failures > MAX_FAILURES) throw thrown;
       }
       await wait(FOLLOW_MS, undefined, { signal: this.#signal });
     }

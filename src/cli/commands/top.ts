@@ -1,7 +1,7 @@
 // glovebox top: shows the running calls, the tenants and the worker processes of a server, and again every second.
 import { ApiError, type GloveboxClient, type Overview, type Workers } from "../../client/index.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
-import { connect, withServerErrors } from "../remote/connection.ts";
+import { connect, isServerFailure, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted } from "../remote/table.ts";
 import type { Io } from "../terminal/process-io.ts";
 import type { Arguments } from "../usage.ts";
@@ -94,9 +94,6 @@ export function toScreen({ workers, overview }: Snapshot): string {
   return `${parts.join("\n")}\n`;
 }
 
-/** Whether the server is being started or stopped, or cannot answer for a while, such as during an outage of its database. */
-const isTemporary = ({ status }: ApiError): boolean => status === 0 || status === 429 || status >= 500;
-
 /** Shows the screen until it is stopped; in a pipe or with `--json`, prints one line of JSON. */
 export async function topCommand(given: Arguments, io: Io): Promise<number> {
   return await withServerErrors(async () => {
@@ -121,7 +118,8 @@ export async function topCommand(given: Arguments, io: Io): Promise<number> {
         );
       });
       screen = await readSnapshot(client).then(toScreen, (error: unknown) => {
-        if (!(error instanceof ApiError) || !isTemporary(error)) throw error;
+        const isLimited = error instanceof ApiError && error.status === 429;
+        if (!isLimited && !isServerFailure(error)) throw error;
         const why =
           error.status === 0 ? "The server does not answer" : `The server answers with ${error.status} ${error.code}`;
         return `${why}. Trying again every second; Ctrl-C ends.\n\n${screen.replace(/^The server .*\n\n/, "")}`;
