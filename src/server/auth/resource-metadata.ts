@@ -1,6 +1,6 @@
 // Tells MCP clients which authorization server issues the tokens that the server accepts: OAuth 2.0 Protected Resource Metadata (RFC 9728), which
 // the authorization specification of MCP requires. A server that accepts API keys only has no authorization server to name, and no metadata.
-import { isIP } from "node:net";
+import { isSecureUrl } from "../config/network-options.ts";
 import type { ServerConfig } from "../config/server-options.ts";
 import { ROUTE_SCOPES } from "./scopes.ts";
 
@@ -18,9 +18,6 @@ export interface ResourceMetadata {
   readonly nameOfScope: (scope: string) => string;
 }
 
-const isLoopback = (hostname: string): boolean =>
-  hostname === "localhost" || hostname === "[::1]" || (isIP(hostname) === 4 && hostname.startsWith("127."));
-
 /**
  * Returns the metadata of a server that accepts tokens for its own URL; undefined for every other server: a client could not obtain a token with
  * an audience that is no URL, and would rightly reject a resource at another host.
@@ -30,11 +27,10 @@ export function toResourceMetadata(
   jwt: ServerConfig["jwt"],
   isOwnHost: (host: string) => boolean,
 ): ResourceMetadata | undefined {
-  if (jwt === undefined || !URL.canParse(jwt.audience)) return undefined;
+  if (jwt === undefined || !isSecureUrl(jwt.audience)) return undefined;
   const { audience, issuer, scopePrefix } = jwt;
-  const { protocol, hostname, host, origin, pathname, search, hash, username, password } = new URL(audience);
-  const isSecure = protocol === "https:" || (protocol === "http:" && isLoopback(hostname));
-  if (!isSecure || `${search}${hash}${username}${password}` !== "" || !isOwnHost(host)) return undefined;
+  const { host, origin, pathname, search, hash, username, password } = new URL(audience);
+  if (`${search}${hash}${username}${password}` !== "" || !isOwnHost(host)) return undefined;
   const path = pathname === "/" ? "" : pathname;
   const nameOfScope = (scope: string): string => `${scopePrefix}${scope}`;
   return {

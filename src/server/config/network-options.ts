@@ -5,7 +5,7 @@ import * as z from "zod";
 const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** Returns whether a URL is safe from attackers on the network: https, or http on this machine. */
-function isSecureUrl(text: string): boolean {
+export function isSecureUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname } = new URL(text);
   return protocol === "https:" || (protocol === "http:" && LOOPBACK.has(hostname));
