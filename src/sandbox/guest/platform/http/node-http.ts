@@ -2,6 +2,7 @@
 
 import { callable } from "../shared/callable-classes.ts";
 import { nameClasses } from "../shared/class-names.ts";
+import { globalMember } from "../shared/global-member.ts";
 import { unsupported } from "../shared/node-error.ts";
 import { addUnsupported } from "../shared/unsupported-members.ts";
 import { Stream } from "../streams/node-stream.ts";
@@ -66,10 +67,8 @@ nameClasses({ Agent: HttpAgent, ClientRequest, IncomingMessage, OutgoingMessage,
 nameClasses({ Agent: HttpsAgent });
 addUnsupported(http, "http", USE_FETCH, "setGlobalProxyFromEnv");
 /** As in Node, these are the global classes. */
-for (const name of ["CloseEvent", "MessageEvent", "WebSocket"]) {
-  const get = (): unknown => (globalThis as unknown as { readonly [name: string]: unknown })[name];
-  Object.defineProperty(http, name, { get, enumerable: true, configurable: true });
-}
+for (const name of ["CloseEvent", "MessageEvent", "WebSocket"])
+  Object.defineProperty(http, name, { ...globalMember(name), configurable: true });
 
 const HTTPParser = (): never => {
   throw unsupported("HTTPParser", USE_FETCH);

@@ -3,6 +3,7 @@ import { findBuiltin, NODE_BUILTINS } from "../../../contract/node-builtins.ts";
 import { useBuiltin } from "../../module-loader.ts";
 import { Console } from "../console/console-class.ts";
 import { cryptoConstants } from "../crypto/node-crypto-constants.ts";
+import { globalMember } from "../shared/global-member.ts";
 import { checkString, nodeError, unsupported } from "../shared/node-error.ts";
 import { addUnsupported } from "../shared/unsupported-members.ts";
 import { dlopen, errno, fsConstants, gcConstants, priority, signals } from "./os-constants.ts";
@@ -70,7 +71,7 @@ const perfHooks = Object.defineProperties(
       "PerformanceMeasure",
       "PerformanceObserver",
       "PerformanceObserverEntryList",
-    ].map((name) => [name, { enumerable: true, get: () => web[name] }]),
+    ].map((name) => [name, globalMember(name)]),
   ),
 );
 

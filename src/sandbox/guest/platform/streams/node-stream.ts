@@ -3,6 +3,7 @@
 import * as streams from "readable-stream";
 import { Buffer } from "../buffer/node-buffer.ts";
 import { nameClasses } from "../shared/class-names.ts";
+import { globalMember } from "../shared/global-member.ts";
 import { readline, readlinePromises } from "./readline.ts";
 import { installWebBridges } from "./stream-web.ts";
 
@@ -64,15 +65,7 @@ const WEB_CLASSES = [
 ];
 
 /** The web globals, looked up at each access. */
-const web = Object.defineProperties(
-  {},
-  Object.fromEntries(
-    WEB_CLASSES.map((name) => [
-      name,
-      { enumerable: true, get: () => (globalThis as unknown as { readonly [name: string]: unknown })[name] },
-    ]),
-  ),
-);
+const web = Object.defineProperties({}, Object.fromEntries(WEB_CLASSES.map((name) => [name, globalMember(name)])));
 
 interface WebStream {
   tee(): [WebStream, WebStream];
