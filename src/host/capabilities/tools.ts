@@ -5,6 +5,7 @@ import * as z from "zod";
 import { readRequestedList } from "../../sandbox/contract/capability-requests.ts";
 import type { ContentPart } from "../../sandbox/contract/content.ts";
 import { type JsonValue, ToolError } from "../../sandbox/contract/errors.ts";
+import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { MAX_BYTES_VALUES } from "../../sandbox/protocol/guest-messages.ts";
 import type { NestedCallStart, ToolCall, ToolResult } from "../contract/tool-call.ts";
 import type { ToolValue } from "../contract/tool-value.ts";
@@ -112,7 +113,8 @@ function toNestedCall({
 async function admitNested(call: PreparedCall, start: NestedCallStart, signal: AbortSignal): Promise<void> {
   const onStart = call.context.nestedCalls?.onStart;
   if (onStart === undefined) return;
-  const outcome = runCallback(() => onStart(start), { timeoutMs: Math.max(1, remainingMs(call)), signal });
+  // The signal ends the wait. A timer of what is left of the call could fire first, and the caller would receive INTERNAL for its timeout.
+  const outcome = runCallback(() => onStart(start), { timeoutMs: LIMITS.timeoutMs.max, signal });
   const settled = outcome instanceof Promise ? await outcome : outcome;
   signal.throwIfAborted();
   if (!("failed" in settled)) return;
