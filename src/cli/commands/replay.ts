@@ -88,15 +88,25 @@ function toChunkLines({ recorded, replayed, first, changes = [] }: NonNullable<R
 const toChangeLine = ({ path, kind, before = "", after = "" }: NonNullable<Replay["changes"]>[number]): string =>
   `  ${kind} ${path}: ${before} → ${after}`;
 
-function printReplayed({ verdict, result, divergence, chunks, missing = [] }: ReplayedCall, io: Io): void {
+/** Returns the lines that show two errors, with the name and `code` of what the tool threw. */
+function toErrorLines({ verdict, recorded, outcome }: ReplayedCall): string[] {
+  if (verdict !== "different" || outcome === undefined || !("error" in recorded && "error" in outcome)) return [];
+  const toLine = ({ code, message, details }: typeof recorded.error): string =>
+    `${[code, details?.errorName, details?.errorCode].filter((part) => part !== undefined).join(" ")}: ${message}`;
+  return [`recorded: ${toLine(recorded.error)}`, `replayed: ${toLine(outcome.error)}`];
+}
+
+function printReplayed(replayed: ReplayedCall, io: Io): void {
+  const { verdict, result, divergence, chunks, missing = [] } = replayed;
   if (result.success) io.stdout.print(`${JSON.stringify(result.output, null, 2)}\n`);
   else io.stderr.print(`glovebox: ${result.error.code}: ${toVisibleLine(result.error.message)}\n`);
   const where = divergence === undefined ? "" : `: expected ${divergence.expected}, got ${divergence.actual}`;
-  if (chunks !== undefined)
-    for (const line of toChunkLines(chunks as NonNullable<Replay["chunks"]>))
-      io.stderr.print(`${toVisibleLine(line)}\n`);
-  for (const request of missing.slice(0, MAX_CHANGES))
-    io.stderr.print(`${toVisibleLine(`not requested any more: ${request}`)}\n`);
+  const lines = [
+    ...toErrorLines(replayed),
+    ...(chunks === undefined ? [] : toChunkLines(chunks as NonNullable<Replay["chunks"]>)),
+    ...missing.slice(0, MAX_CHANGES).map((request) => `not requested any more: ${request}`),
+  ];
+  for (const line of lines) io.stderr.print(`${toVisibleLine(line)}\n`);
   io.stderr.print(`${verdict}${toVisibleLine(where)}${HINTS[verdict] ?? ""}\n`);
 }
 

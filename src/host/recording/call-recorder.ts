@@ -234,9 +234,18 @@ export async function outcomeOf(
   redact?: (value: JsonValue) => unknown,
 ): Promise<RecordedOutcome> {
   if ("error" in execution) {
-    const { code } = execution.error;
-    const message = execution.error.message.slice(0, 1_000_000);
-    return { error: { code, message: redact === undefined ? message : String(redact(message)) } };
+    const { code, message, details } = execution.error;
+    const clean = (text: string): string => (redact === undefined ? text : String(redact(text)));
+    const { errorName, errorCode } = details ?? {};
+    const named = typeof errorName === "string" ? { errorName: clean(errorName).slice(0, 1_024) } : undefined;
+    const coded = typeof errorCode === "string" ? { errorCode: clean(errorCode).slice(0, 128) } : {};
+    return {
+      error: {
+        code,
+        message: clean(message.slice(0, 1_000_000)),
+        ...(named === undefined ? {} : { details: { ...named, ...coded } }),
+      },
+    };
   }
   const { outputText, outputBytes, content } = execution;
   const hash = createHash("sha256");

@@ -1,5 +1,6 @@
 // Defines the format of a recorded call (version 1): everything that the call received from outside, in the order in which it received it.
 // With the same bundle, a recording gives the same output. Recordings are untrusted where they are read: from files, databases, uploads.
+import { isDeepStrictEqual } from "node:util";
 import * as z from "zod";
 import { ENGINE_FEATURE_NAMES, EngineFeatureSchema } from "../../sandbox/contract/engine-features.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
@@ -65,7 +66,16 @@ const OutcomeSchema = z.union([
     /** SHA-256 of output, its bytes, and content. */
     digest: sha256,
   }),
-  z.strictObject({ error: z.strictObject({ code: z.string().max(64), message: z.string().max(1_000_000) }) }),
+  z.strictObject({
+    error: z.strictObject({
+      code: z.string().max(64),
+      message: z.string().max(1_000_000),
+      /** Name and `code` of the error that the tool threw. Recordings of earlier versions lack them. */
+      details: z
+        .strictObject({ errorName: z.string().max(1_024), errorCode: z.string().max(128).optional() })
+        .optional(),
+    }),
+  }),
 ]);
 
 const ChunksSchema = z.strictObject({
@@ -117,7 +127,14 @@ export const RecordingSchema = z.strictObject({
 export type CallRecording = z.infer<typeof RecordingSchema>;
 export type RecordedRequest = CallRecording["requests"][number];
 export type RecordedOutcome = CallRecording["outcome"];
+export type RecordedError = Extract<RecordedOutcome, { readonly error: unknown }>["error"];
 export type RecordedChunks = z.infer<typeof ChunksSchema>;
+
+/** Returns whether an error is the recorded one. Details are not compared with a recording of an earlier version, which has none. */
+export const isRecordedError = (recorded: RecordedError, { code, message, details }: RecordedError): boolean =>
+  code === recorded.code &&
+  message === recorded.message &&
+  (recorded.details === undefined || isDeepStrictEqual(details, recorded.details));
 
 /** Default and maximum of `record.maxBytes`. */
 export const MAX_RECORDING_BYTES = { default: 1024 * 1024, max: 64 * 1024 * 1024, min: 1_024 } as const;

@@ -6,8 +6,7 @@ import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { changePattern, type JsonChange } from "./json-changes.ts";
-import type { CallRecording } from "./recording.ts";
-import { parseRecording } from "./recording.ts";
+import { type CallRecording, isRecordedError, parseRecording, type RecordedError } from "./recording.ts";
 import {
   type ChunkDifference,
   RedactSchema,
@@ -206,15 +205,27 @@ function summaryOf(replayed: ReplayedCall): string {
     .slice(0, 1_000);
 }
 
-function errorSummary(
-  { code, message }: { readonly code: string; readonly message: string },
-  result: ToolResult,
-): string {
+function errorSummary({ code, message, details }: RecordedError, result: ToolResult): string {
   const before = `failed with ${code} when it was recorded, and now`;
   if (result.success) return `${before} succeeds`;
   if (result.error.code !== code) return `${before} fails with ${result.error.code}`;
-  return `${code} with another message: ${message.slice(0, 120)} → ${result.error.message.slice(0, 120)}`;
+  if (result.error.message !== message)
+    return `${code} with another message: ${message.slice(0, 120)} → ${result.error.message.slice(0, 120)}`;
+  return `${code} with another error: ${thrownName(details)} → ${thrownName(result.error.details)}`;
 }
+
+/** Returns the name and `code` of the error that a tool threw. */
+const thrownName = ({
+  errorName,
+  errorCode,
+}: {
+  readonly errorName?: unknown;
+  readonly errorCode?: unknown;
+} = {}): string =>
+  [errorName, errorCode]
+    .filter((part) => typeof part === "string")
+    .join(" ")
+    .slice(0, 120);
 
 /** Describes outputs whose digests differ. */
 function outputSummary({ recorded, outcome, changes = [] }: ReplayedCall): string {
@@ -226,11 +237,7 @@ function outputSummary({ recorded, outcome, changes = [] }: ReplayedCall): strin
 }
 
 const hasSameError = ({ recorded, outcome }: ReplayedCall): boolean =>
-  "error" in recorded &&
-  outcome !== undefined &&
-  "error" in outcome &&
-  outcome.error.code === recorded.error.code &&
-  outcome.error.message === recorded.error.message;
+  "error" in recorded && outcome !== undefined && "error" in outcome && isRecordedError(recorded.error, outcome.error);
 
 const hasSameDigest = ({ recorded, outcome }: ReplayedCall): boolean =>
   "output" in recorded && outcome !== undefined && "output" in outcome && outcome.digest === recorded.digest;

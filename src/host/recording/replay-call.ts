@@ -9,7 +9,7 @@ import type { LogListener } from "../observability/call-log.ts";
 import { type JsonChange, jsonChanges } from "./json-changes.ts";
 import type { RecordOptions } from "./record-options.ts";
 import { type ReplayMatch, STOPPED } from "./recorded-answers.ts";
-import { type CallRecording, parseRecording, type RecordedOutcome } from "./recording.ts";
+import { type CallRecording, isRecordedError, parseRecording, type RecordedOutcome } from "./recording.ts";
 import { redactRecording } from "./redact-recording.ts";
 import { PreparedReplay } from "./replay.ts";
 
@@ -222,10 +222,7 @@ function compareOutcomes(
   }
   if (outcome === undefined) return { verdict: "failed" };
   if ("error" in outcome) {
-    const isSame =
-      "error" in recorded &&
-      recorded.error.code === outcome.error.code &&
-      recorded.error.message === outcome.error.message;
+    const isSame = "error" in recorded && isRecordedError(recorded.error, outcome.error);
     return { verdict: isSame ? "identical" : "error" in recorded ? "different" : "failed", outcome };
   }
   if (!("output" in recorded)) return { verdict: "different", outcome };

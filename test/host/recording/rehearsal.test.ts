@@ -170,6 +170,10 @@ describe("a rehearsal of 500 recorded calls", () => {
       identical: 2,
       groups: [["different", "TOOL_FAILED with another message: three → four", "w3"]],
     });
+    expect(await rehearse("new Error", "new RangeError")).toEqual({
+      identical: 2,
+      groups: [["different", "TOOL_FAILED with another error: Error → RangeError", "w3"]],
+    });
     // The same requests in another order are the same requests.
     const sets = 'await ctx.kv.set("n", n);\n        await ctx.kv.set("also", n);';
     const other = 'await Promise.all([ctx.kv.set("also", n), ctx.kv.set("n", n)]);';

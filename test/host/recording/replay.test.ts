@@ -202,6 +202,30 @@ describe("a replay on another version", () => {
     expect(await replay(recording)).toMatchObject({ verdict: "failed" });
   });
 
+  test("is different if an error of another class, or with another code, has the recorded message", async () => {
+    const source = (error: string): string => `export default () => { throw ${error}; };`;
+    const { toolName, recording } = await record(
+      {},
+      source(`Object.assign(new TypeError("broken"), { code: "E_ONE" })`),
+    );
+    expect(recording.outcome).toEqual({
+      error: { code: "TOOL_FAILED", message: "broken", details: { errorName: "TypeError", errorCode: "E_ONE" } },
+    });
+    const outcomes: [string, string][] = [
+      [`Object.assign(new TypeError("broken"), { code: "E_ONE" })`, "identical"],
+      [`Object.assign(new RangeError("broken"), { code: "E_ONE" })`, "different"],
+      [`Object.assign(new TypeError("broken"), { code: "E_TWO" })`, "different"],
+      [`new TypeError("broken")`, "different"],
+    ];
+    for (const [error, verdict] of outcomes) {
+      await change(toolName, source(error));
+      expect((await replay(recording)).verdict).toBe(verdict);
+    }
+    const { code, message } = (recording.outcome as { error: { code: string; message: string } }).error;
+    const old = { ...recording, outcome: { error: { code, message } } };
+    expect((await replay(old)).verdict).toBe("identical");
+  });
+
   test("runs with an edited input", async () => {
     const { recording } = await record({ names: ["a", "b"] });
     const replayed = await replay(recording, { arguments: { names: ["b"] } });
