@@ -21,13 +21,15 @@ import {
   MapPrototypeSet,
   ObjectHasOwn,
   PromiseConstructor,
+  PromisePrototypeThen,
+  secure,
 } from "./primordials.ts";
 
 interface PendingRequest {
   readonly isLog: boolean;
   readonly length: number;
   readonly resolve: (value: unknown) => void;
-  readonly reject: (error: Error) => void;
+  readonly reject: (makeError: () => unknown) => void;
 }
 
 /**
@@ -82,22 +84,32 @@ function checkAllowed(name: string, input: unknown, isLog: boolean, serial: numb
     : undefined;
 }
 
+/** Throws the error of a request. As a reaction of the request's promise, it gives the error's stack the functions that await the request. */
+function throwError(makeError: () => unknown): never {
+  throw makeError();
+}
+
 /**
  * Calls a capability of the host, for the tool call `serial`. Rejects with an error whose `code` states the reason; never throws.
  */
 export function callCapability(name: string, input: unknown, serial: number): Promise<unknown> {
-  return new PromiseConstructor((resolve, reject) => {
+  const settled = new PromiseConstructor<unknown>((resolve, reject) => {
     const isLog = name === "log";
     const error = checkAllowed(name, input, isLog, serial);
     if (error !== undefined) {
-      reject(error);
+      reject(() => error);
       return;
     }
-    // If the input is not serializable this throws, which rejects the promise.
-    const text = JSONStringify(input) ?? "null";
+    let text: string;
+    try {
+      text = JSONStringify(input) ?? "null";
+    } catch (thrown) {
+      reject(() => thrown);
+      return;
+    }
     const { length } = text;
     if (pendingLength + length > MAX_PENDING_LENGTH) {
-      reject(
+      reject(() =>
         createCapabilityError("QUOTA_EXCEEDED", "The inputs of all pending capability calls together are too large"),
       );
       return;
@@ -108,6 +120,7 @@ export function callCapability(name: string, input: unknown, serial: number): Pr
     MapPrototypeSet(pending, lastRequestId, { isLog, length, resolve, reject });
     post("capability", lastRequestId, name, text);
   });
+  return PromisePrototypeThen(secure(settled), undefined, throwError as (makeError: unknown) => never);
 }
 
 // A tool may have added a networkCode to Object.prototype.
@@ -123,7 +136,8 @@ export function deliver(requestId: number, text: string): void {
   if (!request.isLog) pendingCalls -= 1;
   const envelope = JSONParse(text) as CapabilityEnvelope;
   if (envelope.ok) request.resolve(envelope.value);
-  else request.reject(createCapabilityError(envelope.code, envelope.message, undefined, ownNetworkCode(envelope)));
+  else
+    request.reject(() => createCapabilityError(envelope.code, envelope.message, undefined, ownNetworkCode(envelope)));
 }
 
 /**
@@ -137,7 +151,7 @@ export function forgetPending(isContinued = false): void {
       "The call that made this capability call ended before the response arrived. Await the promise in the same call",
     );
     MapPrototypeForEach(pending, ({ isLog, reject }) => {
-      if (!isLog) reject(error);
+      if (!isLog) reject(() => error);
     });
   }
   // Clearing allocates a new table, also if there is nothing to clear.
