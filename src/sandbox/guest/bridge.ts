@@ -9,6 +9,7 @@ import type {
 import { callState } from "./call-state.ts";
 import { createCapabilityError } from "./error-text.ts";
 import { post } from "./host.ts";
+import { warnAboutLost } from "./lost-values.ts";
 import {
   JSONParse,
   JSONStringify,
@@ -107,6 +108,7 @@ export function callCapability(name: string, input: unknown, serial: number): Pr
       reject(() => thrown);
       return;
     }
+    if (!isLog) warnAboutLost(`The input of ctx.${name}`, input, text);
     const { length } = text;
     if (pendingLength + length > MAX_PENDING_LENGTH) {
       reject(() =>

@@ -12,6 +12,8 @@ interface CallState {
   maxCapabilityCalls: number;
   progressReports: number;
   spans: number;
+  /** Whether the call has warned about a value that JSON loses. */
+  hasWarnedOfLoss: boolean;
 }
 
 /** Limits while the tool is loaded. */
@@ -26,6 +28,7 @@ export const callState: CallState = {
   maxCapabilityCalls: 0,
   progressReports: 0,
   spans: 0,
+  hasWarnedOfLoss: false,
 };
 
 /** Resets the state for a new call. */
@@ -38,6 +41,7 @@ export function beginCall(header: InvokeHeader): void {
   callState.maxCapabilityCalls = 0;
   callState.progressReports = 0;
   callState.spans = 0;
+  callState.hasWarnedOfLoss = false;
 }
 
 /** Returns the number of the call, or 0 while the tool is loaded. */

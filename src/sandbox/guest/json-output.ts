@@ -1,6 +1,7 @@
 // Serializes a tool's result to JSON text and bytes, or describes why and where it is not JSON.
 import { type PackedBytes, toTextWithBytes } from "./bytes-text.ts";
 import { toGuestError } from "./error-text.ts";
+import { escapePointer } from "./json-pointer.ts";
 import {
   ArrayIsArray,
   ObjectKeys,
@@ -63,7 +64,7 @@ function findUnserializable(root: unknown): string | undefined {
     const keys = ObjectKeys(value);
     for (let index = 0; index < keys.length; index += 1) {
       const key = keys[index] as string;
-      const found = visit((value as Record<string, unknown>)[key], `${pointer}/${key}`);
+      const found = visit((value as Record<string, unknown>)[key], `${pointer}/${escapePointer(key)}`);
       if (found !== undefined) return found;
     }
     SetPrototypeDelete(path, value);

@@ -16,6 +16,7 @@ import { openFetchChannel } from "./fetch-channel.ts";
 import { ask, listenForAnswers, post, postWithBytes } from "./host.ts";
 import { serialize, sizeOf, toRejected } from "./json-output.ts";
 import { MAX_LINE_LENGTH, writeLazily } from "./log-lines.ts";
+import { warnAboutLost } from "./lost-values.ts";
 import {
   connectModules,
   createDomException,
@@ -130,6 +131,7 @@ const makePreludeModules = (): PreludeModules => ({
   "prelude:fetch-channel": { openFetchChannel },
   "prelude:host": { ask, listenForAnswers, post, postWithBytes },
   "prelude:json-output": { serialize, sizeOf, toRejected },
+  "prelude:lost-values": { warnAboutLost },
   "prelude:log-lines": { MAX_LINE_LENGTH, writeLazily },
   "prelude:spans": { reportMeasure },
   "prelude:platform-types": { addPlatformType, errorConstructor, platformTypeOf, viewConstructor },

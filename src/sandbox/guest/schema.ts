@@ -2,6 +2,7 @@
 // to JSON Schema 2020-12 for the host.
 import { GUEST_ERROR_LIMITS, type GuestIssue } from "../protocol/guest-messages.ts";
 import { describeValue, toGuestError, truncateText } from "./error-text.ts";
+import { escapePointer } from "./json-pointer.ts";
 import { writeLog } from "./log-lines.ts";
 import {
   ArrayIsArray,
@@ -83,16 +84,6 @@ export function findNonJson(root: unknown, isSchema: boolean): string | undefine
   };
   let left = MAX_CHECKED;
   return visit(root, "");
-}
-
-/** Escapes `~` and `/` (RFC 6901, section 3). */
-function escapePointer(token: string): string {
-  let escaped = "";
-  for (let index = 0; index < token.length; index += 1) {
-    const unit = token[index] as string;
-    escaped += unit === "~" ? "~0" : unit === "/" ? "~1" : unit;
-  }
-  return escaped;
 }
 
 function toIssue(issue: StandardIssue): GuestIssue {

@@ -8,6 +8,7 @@ import { type ContextHandle, createContextHandle, reportRollback } from "./conte
 import { toGuestError, truncateText } from "./error-text.ts";
 import { post, postWithBytes } from "./host.ts";
 import { type Serialized, serialize, sizeOf } from "./json-output.ts";
+import { warnAboutLost } from "./lost-values.ts";
 import { toCallError } from "./missing-members.ts";
 import { useBuiltin, usePlatformModule } from "./module-loader.ts";
 import type * as Rollback from "./platform/capabilities/rollback.ts";
@@ -188,6 +189,7 @@ async function run(
     }
     const { text, bytes, problem } = serialize(value);
     if (text === undefined) return end("unserializable", toErrorText("TypeError", problem));
+    warnAboutLost("The output", value, text);
     const content = parts === undefined ? undefined : serialize(parts);
     if (content !== undefined && content.text === undefined) {
       return end("unserializable", toErrorText("TypeError", `The content: ${content.problem}`));

@@ -1,4 +1,5 @@
 // ctx.kv on the guest's side: encodes values as JSON text or base64, and decodes them in the responses of the host.
+import { warnAboutLost } from "../../lost-values.ts";
 import type {
   ToolKv,
   ToolKvDeleteOptions,
@@ -18,6 +19,7 @@ function toWireValue(value: unknown): WireValue {
   if (value instanceof Uint8Array) return { bytes: toBase64(value) };
   const json = JSON.stringify(value) as string | undefined;
   if (json === undefined) throw new TypeError(`kv.set expected a JSON value or a Uint8Array, got ${typeof value}`);
+  warnAboutLost("The value of kv.set", value, json);
   return { json };
 }
 

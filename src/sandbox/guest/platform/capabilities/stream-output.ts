@@ -5,6 +5,7 @@ import { fromTextWithBytes } from "../../bytes-text.ts";
 import { describeValue, truncateText } from "../../error-text.ts";
 import { post, postWithBytes } from "../../host.ts";
 import { serialize, sizeOf } from "../../json-output.ts";
+import { warnAboutLost } from "../../lost-values.ts";
 import {
   append,
   JSONParse,
@@ -79,6 +80,7 @@ function pass(value: unknown, streaming: Streaming, list: unknown[]): boolean {
     streaming.problem = problem;
     return false;
   }
+  warnAboutLost("The chunk", value, text);
   const size = sizeOf(text, bytes);
   streaming.size += size;
   if (streaming.size > streaming.outputBytes) {
