@@ -19,7 +19,7 @@ const LOST: { readonly [tag: string]: readonly [kind: string, instead: string] }
 };
 
 /** Maximum number of values that the search visits, about 0.1 ms: it only warns, and must not make a call slow. */
-const MAX_VISITS = 500;
+const MAX_VISITS = 200;
 
 interface Lost {
   readonly kind: string;
