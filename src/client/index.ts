@@ -8,7 +8,7 @@ import type { Executor, Fleet, Tenant } from "./types.ts";
 
 export { ApiError } from "./requests/api-error.ts";
 export type { ClientOptions, RequestOptions } from "./requests/request-options.ts";
-export { type ChangeOptions, TenantClient } from "./tenant-client.ts";
+export { type ChangeOptions, type SetValueOptions, TenantClient } from "./tenant-client.ts";
 export type {
   ApiKey,
   ApiKeyWithUse,

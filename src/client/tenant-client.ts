@@ -53,6 +53,7 @@ const RUN_FIELDS = { ...CALL_FIELDS, wait: "true or false" } as const;
 const CHANGE_FIELDS = { ifMatch: "a string that is not empty" } as const;
 const RELEASE_FIELDS = { ...CHANGE_FIELDS, rollback: "an object, or null" } as const;
 const DELETE_FIELDS = { rewrite: "true or false" } as const;
+const VALUE_FIELDS = { expiresAt: "a number", ifVersion: "a string, or null" } as const;
 const SIGNAL_FIELDS = { signal: "an AbortSignal" } as const;
 
 /** Options of a change. */
@@ -62,6 +63,17 @@ export interface ChangeOptions {
    * network error, the request is then not repeated. Default: the change is made in any case
    */
   readonly ifMatch?: string | undefined;
+}
+
+/** Options of a value that is set. */
+export interface SetValueOptions {
+  /** Time in ms since 1970 after which the value no longer exists. Default: it does not expire */
+  readonly expiresAt?: number | undefined;
+  /**
+   * The `version` that the stored value must have; null: there must be none. Otherwise the method rejects with the code CONFLICT, and nothing has
+   * changed. After a network error, the request is then not repeated. Default: the value is set in any case
+   */
+  readonly ifVersion?: string | null | undefined;
 }
 
 /** Returns the options of a request that changes something. One with a condition is not repeated: the first one can have made the change. */
@@ -763,8 +775,10 @@ export class TenantClient {
   }
 
   /** Sets a JSON value in the key-value store of a tool. */
-  async setValue(tool: string, key: string, value: unknown): Promise<StoredValue> {
-    return await this.#client.request("PUT", this.#pathOfValue(tool, key), { body: { value }, isSafe: true });
+  async setValue(tool: string, key: string, value: unknown, options: SetValueOptions = {}): Promise<StoredValue> {
+    checkOptions(options, "options", VALUE_FIELDS);
+    const isSafe = options.ifVersion === undefined;
+    return await this.#client.request("PUT", this.#pathOfValue(tool, key), { body: { value, ...options }, isSafe });
   }
 
   /** Deletes a value from the key-value store of a tool. */

@@ -87,3 +87,54 @@ test("a form saves when only its state or its times have changed", async () => {
     await page.getByText(shown).waitFor();
   }
 });
+
+test("a stored value or a secret is replaced only where the form says so, and not after another change", async () => {
+  const { api } = opened.under;
+  await api("POST", "/v1/tenants", { id: "gamma" });
+  const values = "/v1/tenants/gamma/kv/price/values";
+  const expiresAt = Date.now() + 86_400_000;
+  await api("PUT", `${values}/rate`, { value: { percent: 7 }, expiresAt });
+  const { page, go, problems } = await opened.open();
+  const fill = async (button: string, fields: { readonly [label: string]: string }): Promise<void> => {
+    await page.getByRole("button", { name: button }).click();
+    for (const [label, text] of Object.entries(fields)) await dialogOf(page).getByLabel(label).fill(text);
+    await dialogOf(page).getByRole("button", { name: "Save" }).click();
+  };
+  const close = async (): Promise<void> => {
+    await page.keyboard.press("Escape");
+    await dialogOf(page).waitFor({ state: "detached" });
+  };
+
+  await go("/t/gamma/kv?tool=price");
+  await fill("Add a value", { Key: "rate", "Value as JSON": "8" });
+  await dialogOf(page).getByText("There is a value with this key, so nothing was saved").waitFor();
+  await close();
+  await page.getByRole("row").getByRole("button", { name: "Edit" }).click();
+  await dialogOf(page).getByLabel("Value as JSON").fill('{ "percent": 8 }');
+  await api("PUT", `${values}/rate`, { value: { percent: 9 }, expiresAt });
+  await dialogOf(page).getByRole("button", { name: "Save" }).click();
+  await dialogOf(page).getByText(CHANGED).waitFor();
+  await close();
+  expect((await api("GET", `${values}/rate`)).body).toMatchObject({ value: { percent: 9 } });
+  await go("/t/gamma/kv?tool=price&prefix=r");
+  await fill("Edit", { "Value as JSON": '{ "percent": 10 }' });
+  await dialogOf(page).waitFor({ state: "detached" });
+  expect((await api("GET", `${values}/rate`)).body).toMatchObject({ value: { percent: 10 }, expiresAt });
+
+  const secrets = "/v1/tenants/gamma/secrets";
+  await api("PUT", `${secrets}/KEY`, { value: "first-value", hosts: ["api.example.com"] });
+  await go("/t/gamma/secrets");
+  await fill("Add a secret", { Name: "KEY", Value: "second-value", Hosts: "evil.example.com" });
+  await dialogOf(page).getByText("There is a secret with this name, so nothing was saved").waitFor();
+  await close();
+  expect((await api("GET", secrets)).body).toMatchObject({ items: [{ hosts: ["api.example.com"] }] });
+  await page.getByRole("button", { name: "Replace" }).click();
+  expect(await dialogOf(page).getByLabel("Hosts").inputValue()).toBe("api.example.com");
+  await dialogOf(page).getByLabel("Value").fill("third-value");
+  await dialogOf(page).getByLabel("Hosts").fill("api.example.com, eu.example.com");
+  await dialogOf(page).getByRole("button", { name: "Save" }).click();
+  await dialogOf(page).waitFor({ state: "detached" });
+  expect((await api("GET", secrets)).body).toMatchObject({ items: [{ hosts: ["api.example.com", "eu.example.com"] }] });
+  // The browser reports the answer 409 to the first form and to the second.
+  expect(problems.filter((problem) => !problem.includes("409"))).toEqual([]);
+});

@@ -28,6 +28,7 @@ const KINDS = {
   object: isObject,
   /** An object of any class, of which only some members are read. */
   instance: isObject,
+  "text or null": (value) => value === null || isText(value),
   "text or instance": (value) => isText(value) || isObject(value),
   "text or list": (value) => isText(value) || Array.isArray(value),
   "text or function": (value) => isText(value) || isFunction(value),

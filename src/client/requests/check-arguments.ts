@@ -13,6 +13,7 @@ const KINDS = {
   "a list": Array.isArray,
   "a plain object": isPlainObject,
   "an object, or null": (value) => value === null || isPlainObject(value),
+  "a string, or null": (value) => value === null || typeof value === "string",
   "any value": () => true,
 } as const satisfies Record<string, (value: unknown) => boolean>;
 

@@ -7,6 +7,7 @@ import { Button, Empty, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/dialog-form.tsx";
 import { TextField } from "../parts/fields.tsx";
 import { ListPage } from "../parts/list-page.tsx";
+import { existsAlready } from "../state/changes.ts";
 import { collect } from "../state/collect.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { can, client } from "../state/session.ts";
@@ -22,7 +23,7 @@ export function Secrets({ tenantId }: TenantProps): JSX.Element {
       keyOf={({ name }) => name}
       actions={(reload) =>
         can("secrets:write") ? (
-          <DialogButton label="Set a secret" title="Set a secret">
+          <DialogButton label="Add a secret" title="Add a secret">
             {(close) => (
               <SecretForm
                 tenantId={tenantId}
@@ -48,19 +49,33 @@ export function Secrets({ tenantId }: TenantProps): JSX.Element {
         },
         {
           name: "Actions",
-          cell: ({ name }) =>
+          cell: (secret) =>
             can("secrets:write") ? (
-              <ConfirmButton
-                label="Delete"
-                title={`Delete the secret ${name}?`}
-                action="Delete the secret"
-                onConfirm={async () => {
-                  await tenant.deleteSecret(name);
-                  reload();
-                }}
-              >
-                Tools that use it fail from now on.
-              </ConfirmButton>
+              <div class="row">
+                <DialogButton label="Replace" kind="plain" title={`Replace the secret ${secret.name}`}>
+                  {(close) => (
+                    <SecretForm
+                      tenantId={tenantId}
+                      stored={secret}
+                      onDone={() => {
+                        reload();
+                        close();
+                      }}
+                    />
+                  )}
+                </DialogButton>
+                <ConfirmButton
+                  label="Delete"
+                  title={`Delete the secret ${secret.name}?`}
+                  action="Delete the secret"
+                  onConfirm={async () => {
+                    await tenant.deleteSecret(secret.name);
+                    reload();
+                  }}
+                >
+                  Tools that use it fail from now on.
+                </ConfirmButton>
+              </div>
             ) : null,
         },
       ]}
@@ -77,18 +92,30 @@ export function Secrets({ tenantId }: TenantProps): JSX.Element {
   );
 }
 
-function SecretForm({ tenantId, onDone }: FormProps): JSX.Element {
-  const [name, setName] = useState("");
+interface SecretFormProps extends FormProps {
+  /** The secret to replace; undefined for a new one. */
+  readonly stored?: Secret;
+}
+
+function SecretForm({ tenantId, stored, onDone }: SecretFormProps): JSX.Element {
+  const tenant = client.tenant(tenantId);
+  const [name, setName] = useState(stored?.name ?? "");
   const [value, setValue] = useState("");
-  const [hosts, setHosts] = useState("");
+  const [hosts, setHosts] = useState(stored?.hosts.join(", ") ?? "");
   const save = async (): Promise<void> => {
+    if (stored === undefined && (await collect(tenant.secrets())).some((secret) => secret.name === name))
+      throw existsAlready("secret", "name", "replace");
     const list = hosts.split(/[\s,]+/).filter((host) => host !== "");
-    await client.tenant(tenantId).setSecret(name, { value, hosts: list });
+    await tenant.setSecret(name, { value, hosts: list });
     onDone();
   };
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>
-      <TextField label="Name" value={name} onInput={setName} isRequired />
+      {stored === undefined ? (
+        <TextField label="Name" value={name} onInput={setName} isRequired />
+      ) : (
+        <p class="faint">Calls that begin later use the new value and the new hosts.</p>
+      )}
       <TextField
         label="Value"
         value={value}

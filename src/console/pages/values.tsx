@@ -1,6 +1,6 @@
 // The values that the tools of a tenant keep between their calls.
 
-import type { StoredValue } from "glovebox/client";
+import { ApiError, type StoredValue } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { toVisibleText } from "../../host/util/visible-text.ts";
@@ -11,6 +11,7 @@ import { JsonField } from "../parts/input-form/value-fields.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { Table } from "../parts/table.tsx";
+import { changedSince, existsAlready } from "../state/changes.ts";
 import { collect } from "../state/collect.ts";
 import { download } from "../state/download.ts";
 import { firstCommand } from "../state/first-commands.ts";
@@ -98,7 +99,7 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
             Export
           </Button>
           {can("kv:write") ? (
-            <DialogButton label="Set a value" title={`Set a value of ${tool}`}>
+            <DialogButton label="Add a value" title={`Add a value of ${tool}`}>
               {(close) => (
                 <ValueForm
                   tenantId={tenantId}
@@ -148,19 +149,36 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
             { name: "Expires", cell: ({ expiresAt }) => <Time at={expiresAt} isAge /> },
             {
               name: "Actions",
-              cell: ({ key }) =>
+              cell: (entry) =>
                 can("kv:write") ? (
-                  <ConfirmButton
-                    label="Delete"
-                    title="Delete this value?"
-                    action="Delete the value"
-                    onConfirm={async () => {
-                      await tenant.deleteValue(tool, key);
-                      reload();
-                    }}
-                  >
-                    The value of <code>{key}</code> cannot be restored. Later calls of {tool} do not find it.
-                  </ConfirmButton>
+                  <div class="row">
+                    {entry.base64 === null ? (
+                      <DialogButton label="Edit" kind="plain" title="Edit this value">
+                        {(close) => (
+                          <ValueForm
+                            tenantId={tenantId}
+                            tool={tool}
+                            stored={entry}
+                            onDone={() => {
+                              reload();
+                              close();
+                            }}
+                          />
+                        )}
+                      </DialogButton>
+                    ) : null}
+                    <ConfirmButton
+                      label="Delete"
+                      title="Delete this value?"
+                      action="Delete the value"
+                      onConfirm={async () => {
+                        await tenant.deleteValue(tool, entry.key);
+                        reload();
+                      }}
+                    >
+                      The value of <code>{entry.key}</code> cannot be restored. Later calls of {tool} do not find it.
+                    </ConfirmButton>
+                  </div>
                 ) : null,
             },
           ]}
@@ -186,16 +204,36 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
   );
 }
 
-function ValueForm({ tenantId, tool, onDone }: FormProps & { readonly tool: string }): JSX.Element {
-  const [key, setKey] = useState("");
-  const [value, setValue] = useState<unknown>(null);
+interface ValueFormProps extends FormProps {
+  readonly tool: string;
+  /** The value to edit; undefined for a new one. */
+  readonly stored?: StoredValue;
+}
+
+function ValueForm({ tenantId, tool, stored, onDone }: ValueFormProps): JSX.Element {
+  const [key, setKey] = useState(stored?.key ?? "");
+  const [value, setValue] = useState<unknown>(stored?.value ?? null);
   const save = async (): Promise<void> => {
-    await client.tenant(tenantId).setValue(tool, key, value);
+    try {
+      await client.tenant(tenantId).setValue(tool, key, value, {
+        ifVersion: stored?.version ?? null,
+        expiresAt: stored?.expiresAt ?? undefined,
+      });
+    } catch (thrown) {
+      if (!(thrown instanceof ApiError && thrown.code === "CONFLICT")) throw thrown;
+      throw stored === undefined ? existsAlready("value", "key", "edit") : changedSince("The value");
+    }
     onDone();
   };
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>
-      <TextField label="Key" value={key} onInput={setKey} isRequired />
+      {stored === undefined ? (
+        <TextField label="Key" value={key} onInput={setKey} isRequired />
+      ) : (
+        <p>
+          <code>{toVisibleText(key)}</code>
+        </p>
+      )}
       <JsonField label="Value as JSON" value={value} onChange={setValue} />
       <Button kind="primary" type="submit" disabled={key === ""} onClick={save}>
         Save

@@ -18,7 +18,15 @@ export function unchanged<Value extends object>(
   const textOf = (value: Value | undefined): string =>
     value === undefined ? "" : formatJson(names.map((name) => value[name] ?? null));
   if (textOf(shown) === textOf(current)) return typeof current?.etag === "string" ? { ifMatch: current.etag } : {};
-  throw new Error(
+  throw changedSince(what);
+}
+
+/** Returns the error for a form that another change has made out of date. @param what names what has changed: `The schedule` */
+export const changedSince = (what: string): Error =>
+  new Error(
     `${what} has been changed since this form was opened, so nothing was saved. Close the form, look at what is stored now, and make your change again`,
   );
-}
+
+/** Returns the error for a new thing whose name is taken. @param action what the page offers for the existing one */
+export const existsAlready = (kind: string, name: string, action: string): Error =>
+  new Error(`There is a ${kind} with this ${name}, so nothing was saved. Close the form, and ${action} that ${kind}`);

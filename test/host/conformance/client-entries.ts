@@ -173,6 +173,12 @@ function checkedByClient(): readonly PublicEntry[] {
       call: (filter) => unreachable(() => tenant.values("add", given(filter)).next()),
     },
     {
+      name: "tenant.setValue(tool, key, value, options)",
+      where: "options",
+      options: { expiresAt: "number", ifVersion: "text or null" },
+      call: (options) => unreachable(() => tenant.setValue("add", "key", 1, given(options))),
+    },
+    {
       name: "tenant.exportValues(tool, options)",
       where: "options",
       options: { signal: "object" },
