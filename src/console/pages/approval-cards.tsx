@@ -8,6 +8,7 @@ import { Badge, Button, Facts, Loading, Time } from "../parts/controls.tsx";
 import { DecisionForm } from "../parts/decision-form.tsx";
 import { ErrorView, type StoredError } from "../parts/error-view.tsx";
 import { JsonView } from "../parts/json-view.tsx";
+import { Who } from "../parts/who.tsx";
 import { describeEffects } from "../state/effects.ts";
 import type { TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
@@ -67,7 +68,12 @@ export function CallCard({ tenantId, approval, onDecided }: CardProps<CallApprov
 function CallFacts({ tenantId, approval }: TenantProps & { readonly approval: CallApproval }): JSX.Element {
   const { callId, parentId, because, origin, requestedBy, sessionId, createdAt, expiresAt } = approval;
   const facts: (readonly [string, ComponentChildren])[] = [
-    ["Requested by", `${ORIGINS[origin] ?? origin} (${requestedBy})`],
+    [
+      "Requested by",
+      <span key="by">
+        {ORIGINS[origin] ?? origin}: <Who id={requestedBy} tenantId={tenantId} hasId />
+      </span>,
+    ],
     ["Waits because", REASONS[because] ?? because],
     ["Since", <Time key="since" at={createdAt} isAge />],
     ["Expires", <Time key="expires" at={expiresAt} isAge />],
@@ -187,7 +193,7 @@ export function VersionCard({ tenantId, approval, onDecided }: CardProps<Approva
       <Facts
         facts={[
           ["Uploaded", <Time key="at" at={createdAt} isAge />],
-          ["By", createdBy],
+          ["By", <Who key="by" id={createdBy} tenantId={tenantId} hasId />],
         ]}
       />
       {can("tools:approve") ? (

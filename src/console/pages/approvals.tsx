@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Empty, ErrorBox, Loading, PageHead, Tabs, Time } from "../parts/controls.tsx";
 import { Table } from "../parts/table.tsx";
+import { Who } from "../parts/who.tsx";
 import { collect } from "../state/collect.ts";
 import type { TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
@@ -140,7 +141,10 @@ function Decided({ tenantId }: TenantProps): JSX.Element {
         },
         { name: "Requested", cell: ({ createdAt }) => <Time at={createdAt} /> },
         { name: "Decided", cell: ({ decidedAt }) => <Time at={decidedAt} /> },
-        { name: "By", cell: ({ decidedBy }) => decidedBy ?? "–" },
+        {
+          name: "By",
+          cell: ({ decidedBy }) => (decidedBy === null ? "–" : <Who id={decidedBy} tenantId={tenantId} />),
+        },
         { name: "Reason", cell: ({ reason }) => <span class="phrase long">{reason ?? "–"}</span> },
       ]}
     />

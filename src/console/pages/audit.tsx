@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import { Button, Empty, Time } from "../parts/controls.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { ListPage } from "../parts/list-page.tsx";
+import { Who } from "../parts/who.tsx";
 import { collect } from "../state/collect.ts";
 import { formatNumber } from "../state/format.ts";
 import { type OwnerProps, prefixOf } from "../state/props.ts";
@@ -47,7 +48,14 @@ export function Audit({ tenantId }: OwnerProps): JSX.Element {
       columns={() => [
         { name: "Number", isNumber: true, cell: ({ sequence }) => sequence },
         { name: "Time", cell: ({ at }) => <Time at={at} /> },
-        { name: "Who", cell: ({ actor, ip }) => <span title={ip ?? ""}>{actor}</span> },
+        {
+          name: "Who",
+          cell: ({ actor, ip, tenantId: owner }) => (
+            <span title={ip ?? ""}>
+              <Who id={actor} tenantId={tenantId ?? owner ?? undefined} hasId />
+            </span>
+          ),
+        },
         { name: "Action", cell: ({ action }) => <code>{action}</code> },
         ...(tenantId === undefined ? [{ name: "Tenant", cell: (entry: AuditEntry) => entry.tenantId ?? "" }] : []),
         { name: "What", cell: ({ target, isErased }) => (isErased ? "erased with its tenant" : target) },

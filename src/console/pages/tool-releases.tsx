@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import { Button, Empty, Facts, Time } from "../parts/controls.tsx";
 import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { SelectField, TextField } from "../parts/fields.tsx";
+import { Who } from "../parts/who.tsx";
 import { unchanged } from "../state/changes.ts";
 import { formatCount, formatMs, formatPercent } from "../state/format.ts";
 import type { FormProps } from "../state/props.ts";
@@ -104,7 +105,7 @@ function ReleaseCard({ tenantId, name, release, stats, reload }: ReleaseCardProp
       <Facts
         facts={[
           ["Changed", <Time key="at" at={release.updatedAt} isAge />],
-          ["By", release.changedBy],
+          ["By", <Who key="by" id={release.changedBy} tenantId={tenantId} />],
           ["Automatic rollback", describeRollback(release.rollback)],
         ]}
       />
