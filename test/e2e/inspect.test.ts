@@ -222,6 +222,26 @@ describe("the door for DevTools", () => {
     expect(result).toMatchObject({ value: 2 });
   });
 
+  test("an isolate whose code goes on after the result stays open for the client", {
+    timeout: INSPECT_MS,
+  }, async () => {
+    const source = `let steps = 0;
+      function goOn() {
+        steps += 1;
+        if (steps < 100) Promise.resolve().then(goOn);
+        else for (const end = Date.now() + 200; Date.now() < end;);
+      }
+      export default () => { goOn(); return { second: 42 }; };`;
+    writeFileSync(join(folder, "tool.ts"), source);
+    const { dev, url } = await startDev("--inspect=0");
+    await dev.says("stdout", /^\{"second":42\}\n/);
+    await dev.says("stderr", /Waiting for changes\n/);
+    await using client = await DevToolsClient.connect(url);
+    await client.send("Runtime.enable");
+    const { result } = await client.send("Runtime.evaluate", { expression: "1 + 1" });
+    expect(result).toMatchObject({ value: 2 });
+  });
+
   test.for([
     ["--inspect=x", /--inspect: expected a port from 0 to 65535, got "x"/],
     ["--inspect-brk=70000", /--inspect-brk: expected a port from 0 to 65535, got "70000"/],

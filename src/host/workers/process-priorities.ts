@@ -82,7 +82,7 @@ export class ProcessPriorities {
   apply(worker: WorkerProcess): void {
     if (worker.setNiceness(this.nicenessOf(worker, worker.owner ?? ""))) return;
     // Only root can raise a priority again. The next process starts with a better one.
-    if (worker.load === 0 && !worker.hasSessions) worker.kill();
+    if (worker.load === 0 && !worker.isHeld) worker.kill();
   }
 
   /**

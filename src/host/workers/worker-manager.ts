@@ -355,7 +355,7 @@ export class WorkerManager implements Disposable {
       ({ owner: name, isDead }) => !isDead && (name === owner || name?.startsWith(`${owner} `) === true),
     );
     for (const worker of own) {
-      if (!isShared || (worker.load === 0 && !worker.hasSessions)) worker.kill();
+      if (!isShared || (worker.load === 0 && !worker.isHeld)) worker.kill();
       else worker.singleUse = true;
     }
     return own.length;

@@ -30,8 +30,11 @@ export interface CallDependencies {
   readonly inspection?: WorkerInspection | undefined;
 }
 
-/** Longest wait in ms for a session's isolate to become idle. Its state is worth a longer wait, on a busy machine too. */
-const SESSION_SETTLE_MS = 1_000;
+/**
+ * Longest wait in ms for an isolate to become idle that is kept after its call: for a session, or for the client of an inspection. It is worth a
+ * longer wait, on a busy machine too.
+ */
+const KEPT_SETTLE_MS = 1_000;
 /** Longest text of a failed outcome, in UTF-16 code units. 100 typical issues take 50 KB; the host kills a process that sends 1 MiB. */
 const MAX_FAILURE_LENGTH = 256 * 1024;
 
@@ -112,7 +115,8 @@ export class ActiveCall implements PreparingCall, CpuShareAccount {
       return;
     }
     const stopped = isolate?.dispose();
-    const released = isolate?.isRunning !== true;
+    // A client cannot inspect a disposed isolate: the host ends the process, and tells it.
+    const released = isolate?.isRunning !== true && !isInspected;
     this.#output.send({ ...ended, released }, parts);
     if (released) return;
     await stopped;
@@ -345,7 +349,9 @@ export class ActiveCall implements PreparingCall, CpuShareAccount {
   async #finishMeters(): Promise<boolean> {
     const isolate = this.#isolate;
     if (isolate === undefined || isolate.isDisposed) return false;
-    const settled = await isolate.settle(this.#assignment.call?.session === undefined ? undefined : SESSION_SETTLE_MS);
+    const { seq, call } = this.#assignment;
+    const isKept = call?.session !== undefined || this.#inspection?.isOf(seq) === true;
+    const settled = await isolate.settle(isKept ? KEPT_SETTLE_MS : undefined);
     if (isolate.isDisposed) return false;
     this.#chargeRest();
     return settled;
