@@ -52,7 +52,9 @@ test("forms of schedules, webhooks, triggers and keys, and releases, do not undo
   await page.getByText("The alias live has been changed since this form").waitFor();
   await page.getByRole("button", { name: "Roll back" }).click();
   await page.getByText("The alias live has been changed since this page").waitFor();
-  expect((await api("GET", `${T}/tools/price/releases`)).body).toMatchObject({ items: [{ versions: [{ version: 2 }] }] });
+  expect((await api("GET", `${T}/tools/price/releases`)).body).toMatchObject({
+    items: [{ versions: [{ version: 2 }] }],
+  });
 
   const read = async (path: string): Promise<unknown> => (await api("GET", `${T}/${path}`)).body;
   expect(await read(`schedules/${schedule}`)).toMatchObject({ cron: "0 5 * * *" });

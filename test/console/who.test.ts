@@ -26,7 +26,7 @@ test("changes have the name and the id of their key, for users who may read keys
   await row.getByText(`deploy bot key:${bot.id}`).waitFor();
   // The key of the operator, which belongs to the platform.
   const other = page.getByRole("row").filter({ hasText: "key.created" }).first();
-  expect(await other.innerText()).toMatch(/\S+ key:\S+/);
+  expect(await other.textContent()).toMatch(/\S+ key:\S+/);
   await go("/t/acme/tools/price?tab=releases");
   await page.getByText(/^deploy bot/).waitFor();
   expect(problems).toEqual([]);
@@ -35,6 +35,6 @@ test("changes have the name and the id of their key, for users who may read keys
   await reader.go("/t/acme/audit");
   const withoutName = reader.page.getByRole("row").filter({ hasText: "version.deployed" });
   await withoutName.getByText(`key:${bot.id}`, { exact: true }).waitFor();
-  expect(await withoutName.innerText()).not.toContain("deploy bot");
+  expect(await withoutName.textContent()).not.toContain("deploy bot");
   expect(reader.problems).toEqual([]);
 });
