@@ -81,17 +81,8 @@ export function Keys({ tenantId }: OwnerProps): JSX.Element {
           cell: (key) =>
             can("keys:write") && stateOf(key) === "active" ? (
               <div class="row">
-                <DialogButton label="Limits" kind="plain" title={`Limits of the key ${key.name}`}>
-                  {(close) => (
-                    <LimitsForm
-                      of={key}
-                      path={path}
-                      onDone={() => {
-                        close();
-                        reload();
-                      }}
-                    />
-                  )}
+                <DialogButton label="Limits" kind="plain" title={`Limits of the key ${key.name}`} onDone={reload}>
+                  {(done) => <LimitsForm of={key} path={path} onDone={done} />}
                 </DialogButton>
                 <ConfirmButton
                   label="Revoke"

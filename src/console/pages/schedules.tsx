@@ -34,16 +34,8 @@ export function Schedules({ tenantId }: TenantProps): JSX.Element {
       keyOf={({ id }) => id}
       actions={(reload) =>
         can("schedules:write") ? (
-          <DialogButton label="New schedule" title="New schedule">
-            {(close) => (
-              <ScheduleForm
-                tenantId={tenantId}
-                onDone={() => {
-                  reload();
-                  close();
-                }}
-              />
-            )}
+          <DialogButton label="New schedule" title="New schedule" onDone={reload}>
+            {(done) => <ScheduleForm tenantId={tenantId} onDone={done} />}
           </DialogButton>
         ) : null
       }
@@ -77,44 +69,8 @@ export function Schedules({ tenantId }: TenantProps): JSX.Element {
         { name: "Skipped", isNumber: true, cell: ({ skipped }) => skipped },
         {
           name: "Actions",
-          cell: (schedule) => {
-            const { id, name, state } = schedule;
-            if (!can("schedules:write")) return null;
-            return (
-              <div class="row">
-                <PauseButton
-                  state={state}
-                  onChange={async (next) => {
-                    await tenant.updateSchedule(id, { state: next });
-                    reload();
-                  }}
-                />
-                <DialogButton label="Edit" title={`Edit the schedule ${name}`} kind="plain">
-                  {(close) => (
-                    <ScheduleForm
-                      tenantId={tenantId}
-                      schedule={schedule}
-                      onDone={() => {
-                        reload();
-                        close();
-                      }}
-                    />
-                  )}
-                </DialogButton>
-                <ConfirmButton
-                  label="Delete"
-                  title={`Delete the schedule ${name}?`}
-                  action="Delete the schedule"
-                  onConfirm={async () => {
-                    await tenant.deleteSchedule(id);
-                    reload();
-                  }}
-                >
-                  Its calls stay in the list.
-                </ConfirmButton>
-              </div>
-            );
-          },
+          cell: (schedule) =>
+            can("schedules:write") ? <Actions tenantId={tenantId} schedule={schedule} reload={reload} /> : null,
         },
       ]}
       empty={
@@ -123,6 +79,41 @@ export function Schedules({ tenantId }: TenantProps): JSX.Element {
         </Empty>
       }
     />
+  );
+}
+
+interface ActionsProps extends TenantProps {
+  readonly schedule: Schedule;
+  readonly reload: () => void;
+}
+
+function Actions({ tenantId, schedule, reload }: ActionsProps): JSX.Element {
+  const tenant = client.tenant(tenantId);
+  const { id, name, state } = schedule;
+  return (
+    <div class="row">
+      <PauseButton
+        state={state}
+        onChange={async (next) => {
+          await tenant.updateSchedule(id, { state: next });
+          reload();
+        }}
+      />
+      <DialogButton label="Edit" title={`Edit the schedule ${name}`} kind="plain" onDone={reload}>
+        {(done) => <ScheduleForm tenantId={tenantId} schedule={schedule} onDone={done} />}
+      </DialogButton>
+      <ConfirmButton
+        label="Delete"
+        title={`Delete the schedule ${name}?`}
+        action="Delete the schedule"
+        onConfirm={async () => {
+          await tenant.deleteSchedule(id);
+          reload();
+        }}
+      >
+        Its calls stay in the list.
+      </ConfirmButton>
+    </div>
   );
 }
 

@@ -23,16 +23,8 @@ export function Secrets({ tenantId }: TenantProps): JSX.Element {
       keyOf={({ name }) => name}
       actions={(reload) =>
         can("secrets:write") ? (
-          <DialogButton label="Add a secret" title="Add a secret">
-            {(close) => (
-              <SecretForm
-                tenantId={tenantId}
-                onDone={() => {
-                  reload();
-                  close();
-                }}
-              />
-            )}
+          <DialogButton label="Add a secret" title="Add a secret" onDone={reload}>
+            {(done) => <SecretForm tenantId={tenantId} onDone={done} />}
           </DialogButton>
         ) : null
       }
@@ -52,17 +44,8 @@ export function Secrets({ tenantId }: TenantProps): JSX.Element {
           cell: (secret) =>
             can("secrets:write") ? (
               <div class="row">
-                <DialogButton label="Replace" kind="plain" title={`Replace the secret ${secret.name}`}>
-                  {(close) => (
-                    <SecretForm
-                      tenantId={tenantId}
-                      stored={secret}
-                      onDone={() => {
-                        reload();
-                        close();
-                      }}
-                    />
-                  )}
+                <DialogButton label="Replace" kind="plain" title={`Replace the secret ${secret.name}`} onDone={reload}>
+                  {(done) => <SecretForm tenantId={tenantId} stored={secret} onDone={done} />}
                 </DialogButton>
                 <ConfirmButton
                   label="Delete"

@@ -30,11 +30,6 @@ export function Versions({
     });
     return found.join(", ");
   };
-  const decide = async (version: number, decision: "approve" | "deny"): Promise<void> => {
-    await request("POST", `${pathOf({ tenantId, name })}/versions/${version}/${decision}`);
-    reload();
-  };
-  const versionBefore = (version: number): number | undefined => versions.find((one) => one.version < version)?.version;
   return (
     <div class="stack">
       <Table<ToolVersion>
@@ -68,40 +63,16 @@ export function Versions({
           {
             name: "Actions",
             cell: ({ version, state }) => (
-              <div class="row">
-                {state === "waiting_for_approval" && can("tools:approve") ? (
-                  <>
-                    <Button kind="primary" onClick={() => decide(version, "approve")}>
-                      Approve
-                    </Button>
-                    <Button kind="danger" onClick={() => decide(version, "deny")}>
-                      Deny
-                    </Button>
-                  </>
-                ) : null}
-                <CompareButton before={versionBefore(version)} onCompare={(before) => setPair([before, version])} />
-                {state === "ready" && can("calls:replay") ? (
-                  <a
-                    class="button plain"
-                    href={urlOf(["t", tenantId, "tools", name], { tab: "rehearse", version: String(version) })}
-                  >
-                    Rehearse
-                  </a>
-                ) : null}
-                {version !== versions[0]?.version && weightOf(version) === "" && can("tools:deploy") ? (
-                  <ConfirmButton
-                    label="Delete"
-                    title={`Delete version ${version}?`}
-                    action="Delete the version"
-                    onConfirm={async () => {
-                      await client.tenant(tenantId).deleteVersion(name, version);
-                      reload();
-                    }}
-                  >
-                    Its code is removed, and no alias can go back to it. Its calls stay in the list.
-                  </ConfirmButton>
-                ) : null}
-              </div>
+              <Actions
+                tenantId={tenantId}
+                name={name}
+                version={version}
+                state={state}
+                before={versions.find((one) => one.version < version)?.version}
+                isDeletable={version !== versions[0]?.version && weightOf(version) === ""}
+                onCompare={(before) => setPair([before, version])}
+                reload={reload}
+              />
             ),
           },
         ]}
@@ -114,19 +85,60 @@ export function Versions({
   );
 }
 
-/** Compares a version with the one before it, unless it is the oldest. */
-function CompareButton({
-  before,
-  onCompare,
-}: {
+interface ActionsProps extends ToolProps, Pick<ToolVersion, "version" | "state"> {
+  /** The version before it; undefined for the oldest one. */
   readonly before: number | undefined;
+  /** Whether no alias runs it, and it is not the latest one. */
+  readonly isDeletable: boolean;
   readonly onCompare: (before: number) => void;
-}): JSX.Element | null {
-  if (before === undefined) return null;
+  readonly reload: () => void;
+}
+
+function Actions(props: ActionsProps): JSX.Element {
+  const { tenantId, name, version, state, before, isDeletable, onCompare, reload } = props;
+  const decide = async (decision: "approve" | "deny"): Promise<void> => {
+    await request("POST", `${pathOf({ tenantId, name })}/versions/${version}/${decision}`);
+    reload();
+  };
   return (
-    <Button kind="plain" onClick={() => onCompare(before)}>
-      Compare with v{before}
-    </Button>
+    <div class="row">
+      {state === "waiting_for_approval" && can("tools:approve") ? (
+        <>
+          <Button kind="primary" onClick={() => decide("approve")}>
+            Approve
+          </Button>
+          <Button kind="danger" onClick={() => decide("deny")}>
+            Deny
+          </Button>
+        </>
+      ) : null}
+      {before === undefined ? null : (
+        <Button kind="plain" onClick={() => onCompare(before)}>
+          Compare with v{before}
+        </Button>
+      )}
+      {state === "ready" && can("calls:replay") ? (
+        <a
+          class="button plain"
+          href={urlOf(["t", tenantId, "tools", name], { tab: "rehearse", version: String(version) })}
+        >
+          Rehearse
+        </a>
+      ) : null}
+      {isDeletable && can("tools:deploy") ? (
+        <ConfirmButton
+          label="Delete"
+          title={`Delete version ${version}?`}
+          action="Delete the version"
+          onConfirm={async () => {
+            await client.tenant(tenantId).deleteVersion(name, version);
+            reload();
+          }}
+        >
+          Its code is removed, and no alias can go back to it. Its calls stay in the list.
+        </ConfirmButton>
+      ) : null}
+    </div>
   );
 }
 

@@ -62,8 +62,8 @@ export function Triggers({ tenantId }: TenantProps): JSX.Element {
                     reload();
                   }}
                 />
-                <DialogButton label="Edit" title={`Edit the trigger ${name}`} kind="plain">
-                  {(close) => (
+                <DialogButton label="Edit" title={`Edit the trigger ${name}`} kind="plain" onDone={reload}>
+                  {(done) => (
                     <AliasForm
                       alias={alias}
                       onSave={async (next, before) => {
@@ -71,8 +71,7 @@ export function Triggers({ tenantId }: TenantProps): JSX.Element {
                         const what = `The trigger ${name}`;
                         const condition = unchanged<Pick<Trigger, "alias">>(what, { alias: before }, stored, ["alias"]);
                         await tenant.updateTrigger(id, { alias: next }, condition);
-                        reload();
-                        close();
+                        done();
                       }}
                     />
                   )}

@@ -76,8 +76,11 @@ export function Values({ tenantId }: TenantProps): JSX.Element {
 /** Values that are shown first, and each time that more are wanted. */
 const PAGE = 200;
 
-function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string }): JSX.Element {
-  const tenant = client.tenant(tenantId);
+interface ToolValuesProps extends TenantProps {
+  readonly tool: string;
+}
+
+function ToolValues({ tenantId, tool }: ToolValuesProps): JSX.Element {
   const { prefix = "" } = address.value.query;
   const [limit, setLimit] = useState(PAGE);
   const { value, error, reload } = useResource(`kv ${tenantId} ${tool} ${prefix}`, () =>
@@ -99,17 +102,8 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
             Export
           </Button>
           {can("kv:write") ? (
-            <DialogButton label="Add a value" title={`Add a value of ${tool}`}>
-              {(close) => (
-                <ValueForm
-                  tenantId={tenantId}
-                  tool={tool}
-                  onDone={() => {
-                    reload();
-                    close();
-                  }}
-                />
-              )}
+            <DialogButton label="Add a value" title={`Add a value of ${tool}`} onDone={reload}>
+              {(done) => <ValueForm tenantId={tenantId} tool={tool} onDone={done} />}
             </DialogButton>
           ) : null}
         </div>
@@ -130,59 +124,7 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
           <Loading />
         ) : null
       ) : (
-        <Table<StoredValue>
-          caption={`Values of ${tool}`}
-          items={value}
-          keyOf={({ key }) => key}
-          empty={<p class="faint">There is no such key.</p>}
-          columns={[
-            { name: "Key", cell: ({ key }) => <code>{toVisibleText(key)}</code> },
-            {
-              name: "Value",
-              cell: (entry) =>
-                entry.base64 === null ? (
-                  <JsonView value={entry.value} label={entry.key} />
-                ) : (
-                  <code>{toShownBytes(entry.base64)}</code>
-                ),
-            },
-            { name: "Expires", cell: ({ expiresAt }) => <Time at={expiresAt} isAge /> },
-            {
-              name: "Actions",
-              cell: (entry) =>
-                can("kv:write") ? (
-                  <div class="row">
-                    {entry.base64 === null ? (
-                      <DialogButton label="Edit" kind="plain" title="Edit this value">
-                        {(close) => (
-                          <ValueForm
-                            tenantId={tenantId}
-                            tool={tool}
-                            stored={entry}
-                            onDone={() => {
-                              reload();
-                              close();
-                            }}
-                          />
-                        )}
-                      </DialogButton>
-                    ) : null}
-                    <ConfirmButton
-                      label="Delete"
-                      title="Delete this value?"
-                      action="Delete the value"
-                      onConfirm={async () => {
-                        await tenant.deleteValue(tool, entry.key);
-                        reload();
-                      }}
-                    >
-                      The value of <code>{entry.key}</code> cannot be restored. Later calls of {tool} do not find it.
-                    </ConfirmButton>
-                  </div>
-                ) : null,
-            },
-          ]}
-        />
+        <ValueTable tenantId={tenantId} tool={tool} values={value} reload={reload} />
       )}
       {(value?.length ?? 0) < limit ? null : (
         <div class="row">
@@ -201,6 +143,61 @@ function ToolValues({ tenantId, tool }: TenantProps & { readonly tool: string })
         </div>
       )}
     </section>
+  );
+}
+
+interface ValueTableProps extends ToolValuesProps {
+  readonly values: readonly StoredValue[];
+  readonly reload: () => void;
+}
+
+function ValueTable({ tenantId, tool, values, reload }: ValueTableProps): JSX.Element {
+  const tenant = client.tenant(tenantId);
+  return (
+    <Table<StoredValue>
+      caption={`Values of ${tool}`}
+      items={values}
+      keyOf={({ key }) => key}
+      empty={<p class="faint">There is no such key.</p>}
+      columns={[
+        { name: "Key", cell: ({ key }) => <code>{toVisibleText(key)}</code> },
+        {
+          name: "Value",
+          cell: (entry) =>
+            entry.base64 === null ? (
+              <JsonView value={entry.value} label={entry.key} />
+            ) : (
+              <code>{toShownBytes(entry.base64)}</code>
+            ),
+        },
+        { name: "Expires", cell: ({ expiresAt }) => <Time at={expiresAt} isAge /> },
+        {
+          name: "Actions",
+          cell: (entry) =>
+            can("kv:write") ? (
+              <div class="row">
+                {entry.base64 === null ? (
+                  <DialogButton label="Edit" kind="plain" title="Edit this value" onDone={reload}>
+                    {(done) => <ValueForm tenantId={tenantId} tool={tool} stored={entry} onDone={done} />}
+                  </DialogButton>
+                ) : null}
+                <ConfirmButton
+                  label="Delete"
+                  title="Delete this value?"
+                  action="Delete the value"
+                  onConfirm={async () => {
+                    await tenant.deleteValue(tool, entry.key);
+                    reload();
+                  }}
+                >
+                  The value of <code>{toVisibleText(entry.key)}</code> cannot be restored. Later calls of {tool} do not
+                  find it.
+                </ConfirmButton>
+              </div>
+            ) : null,
+        },
+      ]}
+    />
   );
 }
 

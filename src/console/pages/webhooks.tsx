@@ -71,17 +71,8 @@ export function Webhooks({ tenantId }: TenantProps): JSX.Element {
               return (
                 <div class="row">
                   <Button onClick={() => tenant.testWebhook(id)}>Send a test</Button>
-                  <DialogButton label="Edit" title="Edit the webhook" kind="plain">
-                    {(close) => (
-                      <WebhookForm
-                        tenantId={tenantId}
-                        webhook={webhook}
-                        onDone={() => {
-                          reload();
-                          close();
-                        }}
-                      />
-                    )}
+                  <DialogButton label="Edit" title="Edit the webhook" kind="plain" onDone={reload}>
+                    {(done) => <WebhookForm tenantId={tenantId} webhook={webhook} onDone={done} />}
                   </DialogButton>
                   <Button
                     onClick={async () => {

@@ -8,12 +8,19 @@ interface DialogButtonProps {
   readonly label: string;
   readonly title: string;
   readonly kind?: "primary" | "plain" | "quiet";
-  readonly children: (close: () => void) => ComponentChildren;
+  /** Called when the form has succeeded, for example to load the list again. */
+  readonly onDone?: () => void;
+  /** @param done closes the dialog, and calls `onDone` */
+  readonly children: (done: () => void) => ComponentChildren;
 }
 
-export function DialogButton({ label, title, kind = "primary", children }: DialogButtonProps): JSX.Element {
+export function DialogButton({ label, title, kind = "primary", onDone, children }: DialogButtonProps): JSX.Element {
   const [isOpen, setOpen] = useState(false);
   const close = (): void => setOpen(false);
+  const done = (): void => {
+    close();
+    onDone?.();
+  };
   return (
     <>
       <Button kind={kind} onClick={() => setOpen(true)}>
@@ -21,7 +28,7 @@ export function DialogButton({ label, title, kind = "primary", children }: Dialo
       </Button>
       {isOpen ? (
         <Dialog title={title} onClose={close}>
-          {children(close)}
+          {children(done)}
         </Dialog>
       ) : null}
     </>
