@@ -83,9 +83,20 @@ function endConnection(socket: Duplex & { destroySoon?: () => void }): void {
   else socket.destroySoon();
 }
 
+/** Calls a function when all these requests have their responses. */
+function afterResponses(requests: readonly OpenRequest[], next: () => void): void {
+  let waiting = requests.length;
+  if (waiting === 0) next();
+  for (const { response } of requests)
+    response.once("close", () => {
+      waiting -= 1;
+      if (waiting === 0) next();
+    });
+}
+
 /**
- * Answers messages that Node's parser rejects, and requests with an expectation that the server does not know. Then the connection ends, since
- * the parser cannot tell where the next request would begin.
+ * Answers messages that Node's parser rejects, requests with an expectation that the server does not know, and those to a proxy. Then the
+ * connection ends, since the parser cannot tell where the next request would begin.
  */
 export function answerUnparsed(server: Server, limits: ParserLimits): void {
   /** Requests of a connection in the order in which they are answered. */
@@ -111,20 +122,30 @@ export function answerUnparsed(server: Server, limits: ParserLimits): void {
     // own response first, so that no client takes this one for theirs.
     const broken = last?.request.complete === false ? last : undefined;
     const before = requests.filter((one) => one !== broken);
-    let waiting = before.length;
-    const finish = (): void => {
+    afterResponses(before, () => {
       if (socket.destroyed) return;
       // Half of a response cannot be taken back.
       if (socket.writable && broken?.response.headersSent !== true)
         socket.write(toMessage(toRejection(thrown.code, limits)));
       endConnection(socket);
-    };
-    if (waiting === 0) return finish();
-    for (const { response } of before)
-      response.once("close", () => {
-        waiting -= 1;
-        if (waiting === 0) finish();
-      });
+    });
+  });
+
+  // Node closes the connection of such a request without a response if nothing handles it.
+  server.on("connect", (_request, socket) => {
+    // Node has removed its own listener, and an error without one would end the process.
+    socket.on("error", () => {});
+    afterResponses([...(open.get(socket) ?? [])], () => {
+      if (socket.writable)
+        socket.write(
+          toMessage(
+            new RequestError("METHOD_NOT_ALLOWED", "Expected a request to this server, which is no proxy", {
+              headers: { allow: "GET" },
+            }),
+          ),
+        );
+      endConnection(socket);
+    });
   });
 
   server.on("checkExpectation", (request, response) => {

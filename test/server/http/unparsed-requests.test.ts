@@ -65,6 +65,12 @@ const REJECTED = [
     "TOO_LARGE",
   ],
   ["an unknown expectation", `${POST}Expect: tea\r\nContent-Length: 2\r\n\r\n{}`, 417, "EXPECTATION_FAILED"],
+  [
+    "a request to a proxy",
+    "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n",
+    405,
+    "METHOD_NOT_ALLOWED",
+  ],
   ["no Host header", "GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n", 400, "MALFORMED"],
   ["an invalid Host header", "GET /healthz HTTP/1.1\r\nHost: [::1\r\nConnection: close\r\n\r\n", 400, "MALFORMED"],
   ["a backslash in the URL", `GET /a\\b HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`, 400, "MALFORMED"],
