@@ -86,7 +86,7 @@ Options of mcp
   --runs FILE         keep durable runs in this file: calls of durable tools become tasks, and code waits for people
   --http PORT         serve over HTTP instead of stdin and stdout; 0 picks a free port
   --host ADDRESS      the address to listen on (default: 127.0.0.1)
-  --allow-host NAME   a host name that clients use, other than this machine's own; repeatable
+  --allow-host NAME   a host name that clients use, in addition to localhost; repeatable
 
 Options of serve, config and db (db: the database, the folder, the key and the config file). A config file (glovebox.config.ts) and variables (GLOVEBOX_PORT …) can set them too; flags come first
   --host ADDRESS      the address to listen on (default: 127.0.0.1)

@@ -177,7 +177,7 @@ export function unavailablePolicyOf(reason: unknown): UnavailablePolicy | undefi
   return isReason ? UNAVAILABLE_REASONS[reason as UnavailableReason] : undefined;
 }
 
-/** A JSON value: the only kind of value that crosses the boundary between host and tool. */
+/** A JSON value. Bytes cross the boundary between host and tool next to it, as attachments. */
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
 /** Structured details of a failure: sanitized JSON without host paths. */

@@ -27,8 +27,8 @@ export const ServerOptionsSchema = z.strictObject({
   /** Port to listen on; 0 picks a free one. */
   port: z.int().min(0).max(65_535).default(7_070),
   /**
-   * Host names that clients use, with or without a port, in addition to the loopback names. Without any, a server that listens on another
-   * address than those of this machine is reached by IP address only.
+   * Host names that clients use, with or without a port, in addition to the loopback names. Without any, a server that listens on an
+   * address other than loopback accepts any IP address as Host header, and no name.
    */
   allowHosts: z.array(HostNameSchema).max(100).default([]),
   /**

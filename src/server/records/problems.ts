@@ -31,7 +31,7 @@ export interface ProblemRecord {
   readonly kind: (typeof PROBLEM_KINDS)[number];
   /** Null for what concerns all tenants. */
   readonly tenantId: string | null;
-  /** What it concerns: a tool with its version, a quota, a webhook, a schedule, a source of tools, or a layer. */
+  /** What it concerns: a tool with its version, a quota, a webhook, a schedule, a tool provider, or a layer. */
   readonly target: string;
   readonly count: number;
   /** Ms since 1970. */

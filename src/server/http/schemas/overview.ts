@@ -58,7 +58,7 @@ export const ProblemSchema = z
   .strictObject({
     kind: z.enum(PROBLEM_KINDS),
     tenantId: z.string().nullable().describe("Null for what concerns all tenants"),
-    target: z.string().describe("A tool, a version, a quota, a webhook, a schedule, a source of tools, or a layer"),
+    target: z.string().describe("A tool, a version, a quota, a webhook, a schedule, a tool provider, or a layer"),
     count: z.int(),
     at: TimeSchema,
     details: z.record(z.string(), z.unknown()),
