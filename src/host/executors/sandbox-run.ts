@@ -148,7 +148,6 @@ export class SandboxRun implements CallListener, ChainedRun {
     try {
       const execution = await new Promise<Execution>((resolve) => {
         this.#resolve = resolve;
-        this.#ticket = this.#enqueue();
         abort = () => {
           // Before its pending requests fail: their failures are not answers of the run.
           void this.#run?.end();
@@ -159,6 +158,9 @@ export class SandboxRun implements CallListener, ChainedRun {
           if (this.#placedAt === undefined) stopped();
           else graceTimer = setTimeout(stopped, CANCEL_GRACE_MS);
         };
+        // The caller may have its answer already: loading the code or storing the start of a run takes time.
+        if (signal.aborted) return abort();
+        this.#ticket = this.#enqueue();
         signal.addEventListener("abort", abort, { once: true });
       });
       // Calls that the journal is being asked for are not made any more, although the rest of the pipeline takes time.

@@ -1,10 +1,21 @@
 // Releases: stored versions of a tool, loaded when they first run, chosen by weight, session or name.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { Glovebox, ToolInspection } from "../../../src/host/glovebox/glovebox.ts";
 import type { ReleaseVersion } from "../../../src/host/glovebox/tool-releases.ts";
 import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 const ACME = { tenantId: "acme" } as const;
+const noted: string[] = [];
+const note = defineCapability({
+  name: "note",
+  inputSchema: {},
+  outputSchema: {},
+  handler: (_, { callId }) => {
+    noted.push(callId);
+    return null;
+  },
+});
 let glovebox: Glovebox;
 const inspections = new Map<string, ToolInspection>();
 
@@ -30,7 +41,7 @@ const run = (toolName: string, context: object = {}) =>
   glovebox.execute({ id: "c", toolName }, { ...ACME, ...context });
 
 beforeAll(async () => {
-  glovebox = await makeGlovebox({ tenancy: "multi" });
+  glovebox = await makeGlovebox({ tenancy: "multi", capabilities: [note] });
 });
 afterAll(() => glovebox.close());
 
@@ -116,6 +127,31 @@ describe("a release", () => {
     load = good.load;
     expect(outputOf(await run("broken"))).toBe("one");
   });
+
+  test.for(["call", "session"] as const)(
+    "does not run a call that was cancelled while its code was loaded (an isolate for each %s)",
+    async (isolateLifetime) => {
+      const source = "export default (_, ctx) => ctx.note();";
+      const options = { grant: ["note"], limits: { maxConcurrentCalls: 1 }, isolateLifetime };
+      const { definition, bundle } = await glovebox.inspectTool({ source, name: "late" }, { ...ACME, grant: ["note"] });
+      const code = Promise.withResolvers<typeof bundle>();
+      const load = vi.fn(() => code.promise);
+      const version = { version: "1", weight: 1, definition, sha256: bundle.sha256, load, ...options };
+      glovebox.setRelease("late", [version], ACME);
+      noted.length = 0;
+      const controller = new AbortController();
+      const call = (id: string, signal?: AbortSignal) =>
+        glovebox.execute({ id, toolName: "late" }, { ...ACME, signal, sessionId: "s" });
+      const cancelled = call("cancelled", controller.signal);
+      await vi.waitFor(() => expect(load).toHaveBeenCalled());
+      controller.abort();
+      expect(errorOf(await cancelled).code).toBe("CANCELLED");
+      code.resolve(bundle);
+      // It would run after the cancelled call, because the tool runs one call at a time.
+      expect(outputOf(await call("next"))).toBe(null);
+      expect(noted).toEqual(["next"]);
+    },
+  );
 
   test("loads Python from its files", async () => {
     const files = { "tool.py": "def main(input):\n    return 'python'\n" };
