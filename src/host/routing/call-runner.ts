@@ -244,7 +244,7 @@ export class CallRunner {
     const executed = withBytes(await executeCall(tool.executor, call, log), call, chunks?.bytes ?? 0);
     tracked.state = "ending";
     // The outcome of an old version says nothing about the version that replaced it.
-    if (!this.#isUpdated(tool)) this.#health.record(tool.executor, call.tenantId, admission, executed);
+    this.#health.record(tool.executor, call.tenantId, admission, this.#isUpdated(tool) ? undefined : executed);
     const noted = observer === undefined ? executed : await observer.afterExecute(executed);
     const execution = tracked.cancelled === undefined ? noted : { usage: noted.usage, error: tracked.cancelled };
     const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };

@@ -246,20 +246,24 @@ export class ToolRouter implements AsyncDisposable {
   }
 
   /**
-   * Registers a release in one step. Versions that the release before it had, and this one has not, end with their running calls.
+   * Registers a release in one step. Versions that the release before it had, and this one has not, end with their running calls. Clears the
+   * health record of the tool if a version was dropped, and that of an earlier tool of this name.
    * @internal the tool's tenant must be resolved
    */
   setRelease(tool: RegisteredTool): void {
     const { definition, tenantId, release } = tool;
     const before = this.registry.get(definition.name, tenantId);
-    if (before?.tenantId !== tenantId || !this.registry.replace(tool)) this.registry.add(tool);
+    const isOwn = before !== undefined && before.tenantId === tenantId;
+    if (!isOwn || !this.registry.replace(tool)) this.add(tool);
     const kept = new Set(release?.tools.map(({ executor }) => executor));
-    const ended = before?.tenantId === tenantId ? (before?.release?.tools ?? []) : [];
-    for (const { executor } of ended) {
+    const ended = isOwn ? (before.release?.tools ?? []) : [];
+    for (const dropped of ended) {
+      const { executor } = dropped;
       if (kept.has(executor)) continue;
       this.#updated ??= new WeakSet();
       this.#updated.add(executor);
       executor.retire?.();
+      this.#forgetHealthOf(dropped);
     }
   }
 

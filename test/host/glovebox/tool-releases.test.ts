@@ -187,3 +187,57 @@ describe("a release", () => {
     expect(errorOf(await run("gone")).code).toBe("TOOL_UNAVAILABLE");
   });
 });
+
+describe("a release that drops a version whose circuit is open", () => {
+  const HANGS =
+    "export default () => { console.log('begun'); return new Promise((done) => setTimeout(done, 60_000)); }";
+  const TWO = "export default () => 'two'";
+
+  /** A host with the release "fixed" of a version that hangs, and a function that releases the second version instead. */
+  async function hostOf(openMs: number) {
+    const own = await makeGlovebox({ health: { failures: 1, openMs, maxOpenMs: openMs } });
+    const versionOf = async (version: string, source: string): Promise<ReleaseVersion> => {
+      const { definition, bundle } = await own.inspectTool({ source, name: "fixed" });
+      return { version, weight: 1, definition, sha256: bundle.sha256, load: () => bundle };
+    };
+    const [one, two] = [await versionOf("1", HANGS), await versionOf("2", TWO)];
+    own.setRelease("fixed", [one]);
+    const call = (onLog?: () => void) => own.execute({ id: "c", toolName: "fixed" }, { ...(onLog && { onLog }) });
+    const begin = async (): Promise<{ readonly running: ReturnType<typeof call> }> => {
+      const begun = Promise.withResolvers<void>();
+      const running = call(begun.resolve);
+      await begun.promise;
+      return { running };
+    };
+    const kill = (): void => {
+      for (const pid of own.workerPids) process.kill(pid, "SIGKILL");
+    };
+    const { running } = await begin();
+    kill();
+    expect(errorOf(await running).code).toBe("SANDBOX_CRASHED");
+    expect(own.health()).toMatchObject([{ sourceId: "sandbox:fixed", state: "open" }]);
+    return { own, call, begin, kill, fix: () => own.setRelease("fixed", [two]) };
+  }
+
+  test("calls the next version at once", async () => {
+    const { own, call, fix } = await hostOf(60_000);
+    await using _own = own;
+    expect(errorOf(await call()).details?.reason).toBe("circuit_open");
+    fix();
+    expect(outputOf(await call())).toBe("two");
+  });
+
+  test("calls the next version while the probe of the dropped one runs, and after it", async () => {
+    const { own, call, begin, kill, fix } = await hostOf(10);
+    await using _own = own;
+    await vi.waitFor(() => expect(own.health()[0]?.nextProbeAt).toBeLessThan(Date.now()));
+    const { running } = await begin();
+    expect(own.health()).toMatchObject([{ state: "half-open" }]);
+    fix();
+    expect(outputOf(await call())).toBe("two");
+    kill();
+    expect(errorOf(await running).code).toBe("SANDBOX_CRASHED");
+    expect(own.health()).toMatchObject([{ sourceId: "sandbox:fixed", state: "closed" }]);
+    expect(outputOf(await call())).toBe("two");
+  });
+});

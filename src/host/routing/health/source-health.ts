@@ -93,7 +93,8 @@ const INCONCLUSIVE_CODES: ReadonlySet<ErrorCode> = new Set([
   "INTERNAL",
 ]);
 
-function evidenceOf(execution: Execution): CircuitEvidence {
+function evidenceOf(execution: Execution | undefined): CircuitEvidence {
+  if (execution === undefined) return { is: "unknown" };
   if (!("error" in execution)) return { is: "up" };
   const { code } = execution.error;
   if (execution.isSourceFailure === true) return { is: "down", code };
@@ -149,12 +150,15 @@ export class SourceHealthRegistry {
     });
   }
 
-  /** Records the outcome of a call that `admit` let through. */
+  /**
+   * Records the outcome of a call that `admit` let through.
+   * @param end undefined for an outcome that says nothing about the source, which still ends a probe
+   */
   record(
     { source, sourceId }: Source,
     tenantId: string,
     admission: CircuitAdmission | undefined,
-    end: Execution,
+    end: Execution | undefined,
   ): void {
     const options = this.#options;
     if (options === undefined || sourceId === undefined) return;
@@ -169,7 +173,7 @@ export class SourceHealthRegistry {
       this.#makeRoom(now);
       this.#entries.set(key, entry);
     }
-    if (evidence.is === "down" && "error" in end) {
+    if (evidence.is === "down" && end !== undefined && "error" in end) {
       if (admission?.isProbe !== true && isCounted(end, entry, now)) return;
       entry.last = { cause: end.error.cause, at: now };
     }

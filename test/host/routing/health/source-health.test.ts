@@ -343,6 +343,18 @@ describe("SourceHealthRegistry", () => {
     expect(() => registry.admit(executor, "a")).toThrow(/failed 3 times/);
   });
 
+  test("lets the next call be the probe after one whose outcome says nothing", () => {
+    let now = 0;
+    const registry = new SourceHealthRegistry(HEALTH, () => now);
+    const { executor } = tool("weather");
+    for (let n = 0; n < 3; n += 1) registry.record(executor, "a", undefined, fail("TOOL_TIMEOUT"));
+    now += HEALTH.openMs;
+    const probe = registry.admit(executor, "a");
+    expect(probe).toMatchObject({ isProbe: true });
+    registry.record(executor, "a", probe, undefined);
+    expect(registry.admit(executor, "a")).toMatchObject({ isProbe: true });
+  });
+
   test("keeps a tenant whose id contains a line break apart from others", () => {
     const registry = new SourceHealthRegistry(HEALTH, () => 0);
     const { executor } = tool("weather");
