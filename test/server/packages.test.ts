@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 import { packTar } from "modern-tar";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createServer, type Server } from "../../src/server/index.ts";
-import { checkLockfile } from "../../src/server/tools/packages.ts";
+import { checkLockfile, checkManifest } from "../../src/server/tools/package-files.ts";
 import { apiOf } from "./support/api.ts";
 import { TestStores } from "./support/stores.ts";
 
@@ -28,11 +28,20 @@ async function pack(files: { readonly [path: string]: string }): Promise<Tarball
 
 const stores = new TestStores();
 const registry = createHttpServer();
+/** Stands for a URL that is not the registry. */
+const elsewhere = createHttpServer();
 const tarballs = new Map<string, Tarball>();
 let origin: string;
 let server: Server;
 let api: ReturnType<typeof apiOf>;
 let requests = 0;
+let place: string;
+let requestsElsewhere = 0;
+
+async function listen(on: typeof registry): Promise<string> {
+  await new Promise<void>((resolve) => on.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${(on.address() as AddressInfo).port}`;
+}
 
 beforeAll(async () => {
   const manifest = (name: string, more: object = {}): string =>
@@ -51,28 +60,54 @@ beforeAll(async () => {
     "/@words/hello/-/hello-1.0.0.tgz",
     await pack({ "package.json": manifest("@words/hello"), "index.js": "export const hello = 'Hello';" }),
   );
+  for (const name of ["inner", "deep"]) {
+    tarballs.set(`/${name}/-/${name}-1.0.0.tgz`, await pack({ "package.json": manifest(name), "index.js": "" }));
+  }
   registry.on("request", (request, response) => {
     requests += 1;
-    const found = tarballs.get(request.url ?? "");
+    const url = request.url ?? "";
+    const found = tarballs.get(url);
+    if (tarballs.has(`${url}/-${url}-1.0.0.tgz`)) {
+      const version = { version: "1.0.0", dist: { tarball: `${origin}${url}/-${url}-1.0.0.tgz` } };
+      response.end(JSON.stringify({ name: url.slice(1), versions: { "1.0.0": version } }));
+      return;
+    }
     if (found === undefined) response.writeHead(404).end("{}");
     else response.end(found.bytes);
   });
-  await new Promise<void>((resolve) => registry.listen(0, "127.0.0.1", resolve));
-  origin = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`;
+  tarballs.set(
+    "/outer/-/outer-1.0.0.tgz",
+    await pack({
+      "package.json": manifest("outer", { dependencies: { inner: "^1.0.0" }, bundleDependencies: ["inner"] }),
+      "index.js": "export { greet } from 'inner';",
+      "node_modules/inner/package.json": manifest("inner", { dependencies: { deep: "1.0.0" } }),
+      "node_modules/inner/index.js": "export { greet } from 'deep';",
+      "node_modules/deep/package.json": manifest("deep"),
+      "node_modules/deep/index.js": "export const greet = (name) => 'Bundled ' + name;",
+    }),
+  );
+  origin = await listen(registry);
+  elsewhere.on("request", (_request, response) => {
+    requestsElsewhere += 1;
+    response.end(tarballs.get("/greet/-/greet-1.0.0.tgz")?.bytes);
+  });
+  place = await listen(elsewhere);
   const store = await stores.create("sqlite");
   server = await createServer({
     ...store.options,
     port: 0,
     logLevel: "silent",
-    packages: { allow: ["greet", "@words/*"], registry: origin },
+    packages: { allow: ["greet", "@words/*", "outer", "inner", "deep"], registry: origin },
   });
   api = apiOf(server);
   expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
 });
 afterAll(async () => {
   await server.close({ drainMs: 0 });
-  registry.closeAllConnections();
-  registry.close();
+  for (const one of [registry, elsewhere]) {
+    one.closeAllConnections();
+    one.close();
+  }
   await stores[Symbol.asyncDispose]();
 });
 
@@ -97,11 +132,20 @@ function lockOf(change: (packages: { [path: string]: Json }) => void = () => {})
   return { name: "tool", version: "0.0.0", lockfileVersion: 3, requires: true, packages };
 }
 const TOOL = "import { greet } from 'greet'; export default ({ name }) => greet(name);";
-const deploy = (name: string, lock: Json = lockOf(), manifest: Json = MANIFEST) =>
+const deploy = (name: string, lock: Json | string = lockOf(), manifest: Json = MANIFEST, tool: string = TOOL) =>
   api<Json>("POST", "/v1/tenants/acme/tools", {
     name,
     entry: "tool.js",
-    files: { "tool.js": TOOL, "package.json": JSON.stringify(manifest), "package-lock.json": JSON.stringify(lock) },
+    files: {
+      "tool.js": tool,
+      "package.json": JSON.stringify(manifest),
+      "package-lock.json": typeof lock === "string" ? lock : JSON.stringify(lock),
+    },
+  });
+/** Adds to the entry of the package greet. */
+const greetWith = (more: Json): Json =>
+  lockOf((packages) => {
+    packages["node_modules/greet"] = { ...packages["node_modules/greet"], ...more };
   });
 
 describe("an upload with a lockfile", () => {
@@ -139,6 +183,78 @@ describe("an upload with a lockfile", () => {
     expect([status, JSON.stringify(body)]).toEqual([422, expect.stringContaining("npm could not install")]);
   });
 
+  test.for<readonly [string, () => { readonly lock?: Json | string; readonly manifest?: Json }]>([
+    [
+      "an entry that is said to be in another package",
+      () => ({ lock: greetWith({ inBundle: true, resolved: `${place}/greet.tgz`, integrity: undefined }) }),
+    ],
+    [
+      "a dependency of another package in the lockfile",
+      () => ({ lock: greetWith({ dependencies: { "@words/hello": `${place}/hello.tgz` } }) }),
+    ],
+    ["a URL in package.json", () => ({ manifest: { dependencies: { greet: `${place}/greet.tgz` } } })],
+    ["a repository in package.json", () => ({ manifest: { dependencies: { greet: `git+${place}/greet.git` } } })],
+    ["a URL for development", () => ({ manifest: { ...MANIFEST, devDependencies: { greet: `${place}/greet.tgz` } } })],
+  ])("is rejected before anything is fetched from %s", async ([, make]) => {
+    const { lock, manifest } = make();
+    const { status, body } = await deploy("elsewhere", lock, manifest);
+    expect([requestsElsewhere, status, JSON.stringify(body)]).toEqual([
+      0,
+      422,
+      expect.stringContaining("PARAM_INVALID"),
+    ]);
+  });
+
+  test("is read by npm as it was checked, also with conflict markers", async () => {
+    const resolved = `${origin}/greet/-/greet-1.0.0.tgz`;
+    // JSON takes the last of two fields; npm drops those between the markers.
+    const marked = JSON.stringify(lockOf(), undefined, 1).replace(
+      `"resolved": "${resolved}",`,
+      [`"resolved": "${place}/greet.tgz",`, '"a": "|||||||",', `"resolved": "${resolved}",`]
+        .concat(['"b": "<<<<<<<",', '"c": "=======",', '"d": ">>>>>>>",'])
+        .join("\n"),
+    );
+    expect(JSON.parse(marked)).toMatchObject({ packages: { "node_modules/greet": { resolved } } });
+    const { status } = await deploy("marked", marked);
+    expect([status, requestsElsewhere]).toEqual([201, 0]);
+  });
+
+  describe("with a package that contains others", () => {
+    const manifest = { dependencies: { outer: "1.0.0" } };
+    const bundled = (outer: Json): Json => ({
+      ...lockOf(),
+      packages: {
+        "": { name: "tool", version: "0.0.0", ...manifest },
+        "node_modules/outer": {
+          version: "1.0.0",
+          resolved: `${origin}/outer/-/outer-1.0.0.tgz`,
+          integrity: tarballs.get("/outer/-/outer-1.0.0.tgz")?.integrity,
+          dependencies: { inner: "^1.0.0" },
+          ...outer,
+        },
+        "node_modules/outer/node_modules/inner": {
+          version: "1.0.0",
+          inBundle: true,
+          dependencies: { deep: "1.0.0" },
+        },
+        "node_modules/outer/node_modules/deep": { version: "1.0.0", inBundle: true },
+      },
+    });
+    const tool = TOOL.replace("'greet'", "'outer'");
+
+    test("is installed with them", async () => {
+      const deployed = await deploy("bundled", bundled({ bundleDependencies: ["inner"] }), manifest, tool);
+      expect([deployed.status, deployed.body.error]).toEqual([201, undefined]);
+      const { body } = await api<Json>("POST", "/v1/tenants/acme/tools/bundled/calls", { input: { name: "Ada" } });
+      expect([body.error, body.output]).toEqual([null, "Bundled Ada"]);
+    });
+
+    test("is rejected if npm would fetch them, without a hash", async () => {
+      const { status, body } = await deploy("unbundled", bundled({}), manifest, tool);
+      expect([status, JSON.stringify(body)]).toEqual([422, expect.stringContaining("EINTEGRITY")]);
+    });
+  });
+
   test("is rejected where the operator has not allowed packages", async () => {
     const store = await stores.create("sqlite");
     await using plain = await createServer({ ...store.options, port: 0, logLevel: "silent" });
@@ -151,8 +267,9 @@ describe("an upload with a lockfile", () => {
 });
 
 describe("checkLockfile()", () => {
-  const rules = { allow: ["greet", "@words/*"], registry: "https://registry.example.com/" };
-  const entry = { resolved: "https://registry.example.com/x.tgz", integrity: "sha512-AAAA" };
+  const rules = { allow: ["greet", "@words/*"], registry: "https://registry.example.com/npm/" };
+  const hash = `sha512-${Buffer.alloc(64, 1).toString("base64")}`;
+  const entry = { resolved: "https://registry.example.com/npm/x.tgz", integrity: hash };
   const check = (packages: Json, more: Json = {}): void =>
     checkLockfile(JSON.stringify({ lockfileVersion: 3, packages: { "": {}, ...packages }, ...more }), rules);
 
@@ -179,7 +296,25 @@ describe("checkLockfile()", () => {
     ["no URL", { "node_modules/greet": { integrity: entry.integrity } }, "Expected resolved"],
     ["no hash", { "node_modules/greet": { resolved: entry.resolved } }, "Expected integrity"],
     ["a weak hash", { "node_modules/greet": { ...entry, integrity: "sha1-AAAA" } }, "Expected integrity"],
-    ["an entry that is not an object", { "node_modules/greet": 1 }, "Expected an object"],
+    [
+      "a hash that npm cannot read",
+      { "node_modules/greet": { ...entry, integrity: "sha512-AAAA" } },
+      "Expected integrity",
+    ],
+    [
+      "a weak hash next to an empty one",
+      { "node_modules/greet": { ...entry, integrity: "sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk= sha512-" } },
+      "Expected integrity",
+    ],
+    [
+      "a URL that leaves the registry",
+      { "node_modules/greet": { ...entry, resolved: "https://registry.example.com/npm/../x.tgz" } },
+      "Expected resolved",
+    ],
+    ["a version that is a URL", { "node_modules/greet": { ...entry, version: "http://example.com/x" } }, "version"],
+    ["a name that is a path", { "node_modules/greet": { ...entry, name: "@words/../x" } }, "name of a package"],
+    ["a folder in a package", { "node_modules/greet/lib": entry }, "Expected a package of the registry"],
+    ["an entry that is not an object", { "node_modules/greet": 1 }, "expected object"],
   ])("rejects %s", ([, packages, message]) => {
     expect(() => check(packages)).toThrow(message);
   });
@@ -190,5 +325,63 @@ describe("checkLockfile()", () => {
     expect(() => checkLockfile("{", rules)).toThrow("Expected JSON");
     const many = Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [`node_modules/@words/p${n}`, entry]));
     expect(() => check(many)).toThrow("at most 1000 packages");
+  });
+});
+
+describe("checkManifest()", () => {
+  const rules = { allow: ["greet", "@words/*"], registry: "https://registry.example.com/" };
+  const KEYS = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
+
+  test.for([
+    "",
+    "*",
+    "1.0.0",
+    "^1.2.3-rc.1+build",
+    ">=1 <3 || ~4.x",
+    "1.0 - 2.0",
+    "latest",
+    "npm:greet",
+    "npm:@words/a@^2",
+  ])("accepts %j", (spec) => {
+    for (const key of KEYS) {
+      const manifest = { [key]: { greet: spec } };
+      expect(JSON.parse(checkManifest(JSON.stringify(manifest), rules))).toMatchObject(manifest);
+    }
+  });
+
+  test.for([
+    "http://10.0.0.5/x.tgz",
+    "git+https://example.com/x.git",
+    "git@example.com:x/y.git",
+    "github:x/y",
+    "x/y",
+    "gist:abc",
+    "file:x",
+    "FILE:/etc",
+    "./x",
+    ".",
+    "..",
+    "~/x",
+    "/etc",
+    "C:x",
+    "\\\\host\\x",
+    "x.tgz",
+    "x.tar.gz",
+    "workspace:*",
+    "npm:greet@npm:greet",
+    "npm:http://example.com/x.tgz",
+    "npm:greet@http://example.com/x.tgz",
+  ])("rejects %j", (spec) => {
+    for (const key of KEYS) {
+      expect(() => checkManifest(JSON.stringify({ [key]: { greet: spec } }), rules)).toThrow("Expected a version");
+    }
+  });
+
+  test("rejects aliases of packages that are not allowed, and invalid names", () => {
+    const check = (dependencies: Json) => checkManifest(JSON.stringify({ dependencies }), rules);
+    expect(() => check({ greet: "npm:evil@1.0.0" })).toThrow("does not allow");
+    for (const name of ["../greet", "http://example.com", ".bin", "@words/../x"]) {
+      expect(() => check({ [name]: "1.0.0" })).toThrow("Invalid key");
+    }
   });
 });

@@ -7,10 +7,10 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import * as z from "zod";
 import { makeFolder } from "../../bundler/locate/make-folder.ts";
-import { limitedRecord } from "../../host/config/limited-record.ts";
 import { ToolError } from "../../host/index.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import type { Files } from "./archive.ts";
+import { checkLockfile, checkManifest } from "./package-files.ts";
 
 export const PackagesSchema = strictObject({
   /** Names of the packages that tools may install, direct and indirect ones: `zod`, `@scope/*`, or `*` for every package. */
@@ -24,7 +24,7 @@ export const PackagesSchema = strictObject({
     .max(10_000),
   /** The registry that packages come from. */
   registry: z
-    .url({ protocol: /^https?$/ })
+    .url({ protocol: /^https?$/, normalize: true })
     .transform((url) => (url.endsWith("/") ? url : `${url}/`))
     .default("https://registry.npmjs.org/"),
   /** Longest time in ms that an installation may take. */
@@ -38,8 +38,6 @@ export const PackagesSchema = strictObject({
 });
 export type PackagesConfig = z.output<typeof PackagesSchema>;
 
-const MAX_PACKAGES = 1_000;
-const MAX_FILE_LENGTH = 4 * 1024 * 1024;
 /** Installations that are kept for the next upload with the same lockfile. */
 const MAX_KEPT = 20;
 /** Time in ms between two measurements of an installation's size. */
@@ -47,78 +45,6 @@ const MEASURE_MS = 500;
 /** Installations that run at one time. */
 const MAX_PARALLEL = 2;
 const NOBODY = 65_534;
-
-const DEPENDENCY_KEYS = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"] as const;
-const DependenciesSchema = limitedRecord(z.string().max(214), z.string().max(1_024), {
-  max: MAX_PACKAGES,
-  what: "packages",
-}).optional();
-const ManifestSchema = z.object({
-  dependencies: DependenciesSchema,
-  devDependencies: DependenciesSchema,
-  optionalDependencies: DependenciesSchema,
-  peerDependencies: DependenciesSchema,
-  workspaces: z.undefined({ error: "Workspaces are not supported" }).optional(),
-});
-const EntrySchema = z.object({
-  resolved: z.string().max(4_096).optional(),
-  integrity: z.string().max(4_096).optional(),
-  link: z.boolean().optional(),
-  inBundle: z.boolean().optional(),
-  name: z.string().max(214).optional(),
-});
-const LockSchema = z.object({
-  lockfileVersion: z.union([z.literal(2), z.literal(3)], { error: "Expected lockfileVersion 2 or 3" }),
-  packages: z.record(z.string().max(1_024), z.unknown()),
-});
-
-const invalid = (why: string): ToolError => new ToolError("PARAM_INVALID", why);
-const shown = (text: string): string => JSON.stringify(text.slice(0, 200));
-
-function parseFile<Schema extends z.ZodType>(file: string, text: string, schema: Schema): z.output<Schema> {
-  if (text.length > MAX_FILE_LENGTH) throw invalid(`${file}: Expected at most ${MAX_FILE_LENGTH} characters`);
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw invalid(`${file}: Expected JSON`);
-  }
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw invalid(`${file}: ${issue?.path.join(".") ?? ""}: ${issue?.message ?? "Invalid"}`.slice(0, 500));
-}
-
-const isAllowed = (name: string, allow: readonly string[]): boolean =>
-  allow.some((rule) => rule === "*" || rule === name || (rule.endsWith("/*") && name.startsWith(rule.slice(0, -1))));
-
-/**
- * Checks that a lockfile names only allowed packages of the registry, each with its hash.
- * @throws {ToolError} PARAM_INVALID; CAPABILITY_DENIED for a package that is not allowed
- */
-export function checkLockfile(text: string, { allow, registry }: Pick<PackagesConfig, "allow" | "registry">): void {
-  const { packages } = parseFile("package-lock.json", text, LockSchema);
-  const entries = Object.entries(packages).filter(([path]) => path !== "");
-  if (entries.length > MAX_PACKAGES) throw invalid(`package-lock.json: Expected at most ${MAX_PACKAGES} packages`);
-  for (const [path, value] of entries) {
-    const where = `package-lock.json: ${shown(path)}`;
-    const entry = EntrySchema.safeParse(value);
-    if (!entry.success) throw invalid(`${where}: Expected an object with resolved and integrity`);
-    const parts = path.split("node_modules/");
-    const isPlain = parts[0] === "" && !path.split("/").includes("..") && !path.includes("\\");
-    if (!isPlain || entry.data.link === true) throw invalid(`${where}: Expected a package of the registry`);
-    const name = entry.data.name ?? parts.at(-1) ?? "";
-    for (const used of new Set([name, parts.at(-1) ?? ""])) {
-      if (isAllowed(used, allow)) continue;
-      throw new ToolError("CAPABILITY_DENIED", `${where}: The operator does not allow this package`, {
-        details: { package: used.slice(0, 214) },
-      });
-    }
-    if (entry.data.inBundle === true) continue;
-    if (entry.data.resolved?.startsWith(registry) !== true) throw invalid(`${where}: Expected resolved at ${registry}`);
-    if (entry.data.integrity?.includes("sha512-") !== true) throw invalid(`${where}: Expected integrity with sha512`);
-  }
-}
 
 const hasCode = (thrown: unknown, code: string): boolean => (thrown as NodeJS.ErrnoException | null)?.code === code;
 
@@ -156,13 +82,8 @@ export class PackageInstaller {
    *   does not allow; BUNDLE_FAILED if npm fails, takes too long or installs too much
    */
   async install(files: Files): Promise<string> {
-    const manifest = parseFile("package.json", files["package.json"] ?? "", ManifestSchema);
-    const lock = files["package-lock.json"] ?? "";
-    checkLockfile(lock, this.#config);
-    const own = Object.fromEntries(
-      DEPENDENCY_KEYS.flatMap((key) => (manifest[key] === undefined ? [] : [[key, manifest[key]]])),
-    );
-    const text = JSON.stringify({ name: "tool", version: "0.0.0", private: true, ...own });
+    const text = checkManifest(files["package.json"] ?? "", this.#config);
+    const lock = checkLockfile(files["package-lock.json"] ?? "", this.#config);
     const hash = createHash("sha256")
       .update(JSON.stringify([this.#config.registry, text, lock]))
       .digest("hex");
@@ -228,6 +149,8 @@ export class PackageInstaller {
       "--no-fund",
       "--no-update-notifier",
       "--loglevel=error",
+      // Only packages of the registry. A version of npm that does not know these options ignores them.
+      ...["git", "remote", "file", "directory"].map((type) => `--allow-${type}=none`),
       ...["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=1000"],
     ];
     const child = spawn("npm", ["ci", ...flags, `--registry=${registry}`, `--cache=${join(work, ".npm")}`], {
@@ -265,7 +188,7 @@ export class PackageInstaller {
     }, MEASURE_MS);
     let message = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-      message = `${message}${text}`.slice(-4_000);
+      message = `${message}${text}`.slice(0, 4_000);
     });
     try {
       const code = await new Promise<number | null>((resolve, reject) => {
