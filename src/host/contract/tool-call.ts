@@ -127,12 +127,13 @@ export interface CallContext {
   readonly callerQuotas?: CallerQuotas | undefined;
   /**
    * Digest of the tool that the caller was shown or approved, from `router.digestOf`. If the tool has another digest when the call starts,
-   * the call does not run and fails with APPROVAL_REQUIRED.
+   * the call does not run and fails with APPROVAL_REQUIRED. For a tool that was registered with `setRelease`, the call runs a version that has
+   * the digest, whatever its weight is.
    */
   readonly toolDigest?: string | undefined;
   /**
-   * Version of the tool to run, 1 to 128 characters, for a tool that was registered with `setRelease`. Default: by the weights of its versions;
-   * calls with the same `sessionId` run the same version as long as the weights do not change.
+   * Version of the tool to run, 1 to 128 characters, for a tool that was registered with `setRelease`. Default: by the weights of its versions,
+   * or by `toolDigest`; calls with the same `sessionId` run the same version as long as the weights do not change.
    */
   readonly toolVersion?: string | undefined;
 }

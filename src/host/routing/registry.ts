@@ -12,6 +12,9 @@ import type { ArgumentOptions } from "../pipeline/coercion.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { checkString } from "./tenant-scope.ts";
 
+/** The fields of a call's context that decide which version of a tool it runs. */
+export type VersionChoice = Pick<CallContext, "toolVersion" | "toolDigest" | "sessionId">;
+
 /** Versions of a tool that was registered with `setRelease`. */
 export interface ToolVersions {
   /** All versions. */
@@ -20,10 +23,10 @@ export interface ToolVersions {
   readonly mainVersion: string;
   get(version: string): RegisteredTool | undefined;
   /**
-   * Returns the version that a call runs: the one that it names, the one of its session, or a random one by weight.
+   * Returns the version that a call runs: the one that it names, one that has its digest, the one of its session, or a random one by weight.
    * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "not_found"`) for an unknown version, or if no version has a weight
    */
-  choose(toolName: string, context: Pick<CallContext, "toolVersion" | "sessionId">): string;
+  choose(toolName: string, context: VersionChoice): string;
 }
 
 /** A registered tool, ready to be called. */

@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import { unavailable } from "../../sandbox/contract/errors.ts";
 import type { CallContext } from "../contract/tool-call.ts";
-import type { RegisteredTool, ToolVersions } from "./registry.ts";
+import { digestOfTool } from "../pipeline/tool-digest.ts";
+import type { RegisteredTool, ToolVersions, VersionChoice } from "./registry.ts";
 
 /** A version of a tool with its share of the calls. */
 export interface WeightedVersion {
@@ -49,29 +50,41 @@ export class ToolRelease implements ToolVersions {
   }
 
   get #largest(): WeightedVersion {
-    const [first, ...rest] = this.#versions as readonly [WeightedVersion, ...WeightedVersion[]];
-    return rest.reduce((largest, one) => (one.weight > largest.weight ? one : largest), first);
+    return largestOf(this.#versions) as WeightedVersion;
   }
 
   get(version: string): RegisteredTool | undefined {
     return this.#byName.get(version);
   }
 
-  choose(toolName: string, { toolVersion, sessionId }: Pick<CallContext, "toolVersion" | "sessionId">): string {
+  choose(toolName: string, { toolVersion, sessionId, toolDigest }: VersionChoice): string {
     if (toolVersion !== undefined) {
       if (this.#byName.has(toolVersion)) return toolVersion;
       throw noSuchVersion(toolName, toolVersion);
     }
+    const chosen = this.#chooseByWeight(toolName, sessionId);
+    const hasDigest = ({ tool }: WeightedVersion): boolean => digestOfTool(tool) === toolDigest;
+    if (toolDigest === undefined || hasDigest(chosen)) return chosen.version;
+    // If no version has the digest, the validate stage rejects the call.
+    return (largestOf(this.#versions.filter(hasDigest)) ?? chosen).version;
+  }
+
+  #chooseByWeight(toolName: string, sessionId: string | undefined): WeightedVersion {
     const position = sessionId === undefined ? Math.random() : positionOf(sessionId, toolName);
     let left = position * this.#totalWeight;
-    for (const { version, weight } of this.#versions) {
-      left -= weight;
-      if (left < 0) return version;
+    for (const weighted of this.#versions) {
+      left -= weighted.weight;
+      if (left < 0) return weighted;
     }
     throw unavailable("not_found", `No version of the tool ${JSON.stringify(toolName)} is released`, {
       details: { toolName },
     });
   }
+}
+
+/** Returns the version with the largest weight, the first one of several; undefined for no versions. */
+function largestOf([first, ...rest]: readonly WeightedVersion[]): WeightedVersion | undefined {
+  return rest.reduce((largest, one) => (one.weight > (largest?.weight ?? 0) ? one : largest), first);
 }
 
 const noSuchVersion = (toolName: string, toolVersion: string): Error =>

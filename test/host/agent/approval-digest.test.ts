@@ -303,6 +303,65 @@ describe("a tool that changes after it was offered", () => {
   });
 });
 
+describe("a tool with a canary version", () => {
+  const COUNT = 20;
+  const all = (output: number): readonly number[] => Array(COUNT).fill(output);
+  const outputsOf = (messages: readonly Message[]): readonly unknown[] =>
+    messages.flatMap((message) =>
+      message.role === "tool" ? [message.result.success ? message.result.output : message.result.error.message] : [],
+    );
+  const repeat = async <Value>(run: () => Promise<Value>): Promise<readonly Value[]> =>
+    await Promise.all(Array.from({ length: COUNT }, run));
+
+  beforeAll(async () => {
+    const versions = await Promise.all(
+      ["1", "2"].map(async (version) => {
+        const source = `export default () => ${version}`;
+        const { definition, bundle } = await glovebox.inspectTool({ name: "canary", source });
+        return { version, weight: 1, definition, sha256: bundle.sha256, load: () => bundle };
+      }),
+    );
+    glovebox.setRelease("canary", versions);
+  });
+
+  test("runs the offered version in each call of a loop, also of a resumed one", async () => {
+    const calls = Array.from({ length: COUNT }, (_, index) => call(`c${index}`, "canary"));
+    const turns = [says(...calls), says("Done.")];
+    const outcome = await run(glovebox, turns, { messages: [USER] });
+    expect(outputsOf(outcome.messages)).toEqual(all(1));
+    const paused = await run(glovebox, turns, { messages: [USER], needsApproval: ["canary"] });
+    expectPaused(paused);
+    expect(outputsOf((await approve(glovebox, paused)).messages)).toEqual(all(1));
+  });
+
+  test("runs the offered version in each guarded single turn", async () => {
+    const loop = new AgentLoop({ tools: ["canary"] });
+    const turns = await repeat(() => loop.executeSingleTurn([USER], call("c", "canary"), glovebox));
+    expect(turns.flatMap(({ updatedMessages }) => outputsOf(updatedMessages))).toEqual(all(1));
+  });
+
+  test("runs the offered version in each request of a ToolsRouterAgent", async () => {
+    const outcomes = await repeat(() => {
+      const { model } = scriptModel(says('{"tool":"canary","inputs":{}}'));
+      return new ToolsRouterAgent({ model, router: glovebox, answer: false, backoffMs: 0 }).run("x");
+    });
+    expect(outcomes.map((outcome) => (outcome.status === "answered" ? outcome.result.output : outcome))).toEqual(
+      all(1),
+    );
+  });
+
+  test("runs the version with the digest of a call, and rejects the call if none has it", async () => {
+    const listed = glovebox.router.getRegisteredTools().find(({ name }) => name === "canary") as ToolDefinition;
+    const toolDigest = glovebox.router.digestOf(listed);
+    const made = { id: "c", toolName: "canary" };
+    const results = await repeat(() => glovebox.execute(made, { toolDigest }));
+    expect(results.map((result) => [codeOf(result), result.toolVersion])).toEqual(Array(COUNT).fill(["ok", "1"]));
+    const other = { toolDigest, toolVersion: "2" };
+    expect(codeOf(await glovebox.execute(made, other))).toBe("APPROVAL_REQUIRED");
+    expect(codeOf(await glovebox.execute(made, { toolDigest: "0".repeat(64) }))).toBe("APPROVAL_REQUIRED");
+  });
+});
+
 describe("ToolRouter.digestOf()", () => {
   const digestIn = (definition: object, tenantId?: string): string | undefined => {
     const router = new ToolRouter({ tenancy: tenantId === undefined ? "single" : "multi" });
