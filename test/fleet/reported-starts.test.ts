@@ -1,8 +1,9 @@
 // Which calls of a lost executor run again: those of which it has not reported that they have started, and idempotent ones.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { defineCapability } from "../../src/host/capabilities/capability.ts";
 import { connectFleet } from "../../src/host/fleet/connection.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
-import { ENDED, event, HostileExecutor } from "../support/hostile-executor.ts";
+import { ENDED, event, HostileExecutor, type Run } from "../support/hostile-executor.ts";
 import { hasNatsServer } from "../support/nats-server.ts";
 
 const STARTED = event(3, { type: "started", seq: 1 });
@@ -24,6 +25,7 @@ const CASES = [
 
 describe.skipIf(!hasNatsServer)("an executor that is lost", () => {
   let fleet: Fleet;
+  const asked: AbortSignal[] = [];
 
   const open = async (id: string): Promise<HostileExecutor> => {
     const credentials = fleet.credentialsOf(id);
@@ -34,10 +36,22 @@ describe.skipIf(!hasNatsServer)("an executor that is lost", () => {
   };
 
   beforeAll(async () => {
-    fleet = await openFleet({ executors: ["lost", "other"], silenceMs: 2_000 });
+    const ask = defineCapability({
+      name: "ask",
+      inputSchema: {},
+      outputSchema: {},
+      handler: (_, { signal }) => {
+        asked.push(signal);
+        return asked.length === 1 ? new Promise(() => {}) : "answer";
+      },
+    });
+    const host = { capabilities: [ask], limits: { maxCapabilityCalls: 1 } };
+    fleet = await openFleet({ executors: ["lost", "other"], silenceMs: 2_000, host });
     await fleet.host.addTool({ name: "computes", source: "export default () => 1" });
     const idempotent = "export const annotations = { idempotentHint: true };";
     await fleet.host.addTool({ name: "repeats", source: `${idempotent} export default () => 1` });
+    const source = `${idempotent} export default (_, ctx) => ctx.ask()`;
+    await fleet.host.addTool({ name: "asks", source }, { grant: ["ask"] });
   });
   afterAll(async () => {
     await fleet?.[Symbol.asyncDispose]();
@@ -67,5 +81,28 @@ describe.skipIf(!hasNatsServer)("an executor that is lost", () => {
       await other.close();
       await fleet.until("other", false);
     }
+  });
+
+  test("leaves no pending request to the next run of an idempotent call", async () => {
+    const [lost, result] = [await open("lost"), fleet.host.execute({ id: "c", toolName: "asks" })];
+    const request = event(1, { type: "capability", seq: 1, requestId: 1, name: "ask" });
+    const askIn = async (executor: HostileExecutor): Promise<Run> => {
+      await vi.waitFor(() => expect(executor.runs).toHaveLength(1));
+      const [run] = executor.runs as [Run];
+      executor.send(run, request, ["{}"]);
+      return run;
+    };
+    await askIn(lost);
+    await vi.waitFor(() => expect(asked).toHaveLength(1));
+    await lost.close();
+    const other = await open("other");
+    const run = await askIn(other);
+    await vi.waitFor(() => expect(other.answers).toHaveLength(1));
+    expect(other.answers[0]?.envelope).toEqual({ ok: true, value: "answer" });
+    expect(asked.map(({ aborted }) => aborted)).toEqual([true, false]);
+    other.send(run, event(2, ENDED), ['"again"']);
+    expect(await result).toMatchObject(AGAIN);
+    await other.close();
+    await fleet.until("other", false);
   });
 });

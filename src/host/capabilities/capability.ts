@@ -44,7 +44,8 @@ export interface CapabilityContext {
   readonly requested: CapabilityRequests;
   /**
    * Returns the result of `open`, which is called once for each tool call. Every capability that passes the same function gets the same
-   * value, which may be a promise. When the call ends, the value is disposed with its `Symbol.asyncDispose` or `Symbol.dispose`, if any.
+   * value, which may be a promise. When the call ends, the value is disposed with its `Symbol.asyncDispose` or `Symbol.dispose`, if any. An
+   * idempotent call whose process was lost runs again, with new values.
    * @throws {ToolError} CANCELLED when the call has ended
    */
   perCall<Kept>(open: (context: CapabilityContext) => Kept): Kept;

@@ -278,6 +278,18 @@ export class SandboxRun implements CallListener, ChainedRun {
     this.#tool.session?.onPlaced();
   }
 
+  /** Ends what the lost attempt has left: its requests, its exchanges, and the nested calls that use its slot. */
+  onPutBack(): void {
+    this.#scope?.[Symbol.dispose]();
+    this.#scope = undefined;
+    this.#broker = undefined;
+    this.#placedAt = undefined;
+    this.#setCallState("queued");
+    this.#call.observer?.timeline?.queued();
+    this.#call.chain.setIdle(false);
+    this.#call.chain.updatePause();
+  }
+
   onStarted(): void {
     this.#call.observer?.timeline?.started();
   }

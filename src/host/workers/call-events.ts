@@ -66,6 +66,8 @@ export interface CallListener {
   /** @param peakBytes largest growth of the process while the call ran; 0 where it cannot be measured */
   onEnded(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): void;
   onLost(loss: CallLossReason, peakBytes: number): void;
+  /** The call is queued again: its process was lost, and it has not begun or is idempotent. `onPlaced` follows. */
+  onPutBack?(): void;
   /** A person who inspects the call has paused or resumed it. Time does not count while it is paused. */
   onPaused(isPaused: boolean): void;
   /** Whether the guest of an observed call only waits for the host. Reported by the worker process, so not trusted. */

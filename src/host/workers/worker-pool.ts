@@ -398,6 +398,7 @@ export class WorkerPool implements CallPool, JobOwner {
       placed.worker = undefined;
       placed.entry = this.#queue.putBack(placed, job.claim);
       this.#countKey(placed.placementKey, 1);
+      job.listener.onPutBack?.();
       return;
     }
     this.#giveUp(placed, worker.isReady ? loss : { ...loss, cause: notStarted(loss), isNotStarted: true }, peakBytes);

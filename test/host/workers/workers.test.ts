@@ -10,8 +10,10 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ProcessStarter } from "../../../src/host/workers/spawn/process-starter.ts";
+import { onLoopback, serve } from "../../support/egress.ts";
 import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { withMoreTime } from "../../support/more-time.ts";
 import { expectDead, expectIdle, isAlive } from "../../support/processes.ts";
@@ -310,6 +312,44 @@ describe("a process that dies", () => {
     await new Promise(setImmediate);
     requests[1]?.resolve("for the second run");
     expect(outputOf(await result)).toBe("for the second run");
+  });
+
+  test("opens the exchanges of fetch again in the next run of the call", async () => {
+    let requests = 0;
+    const server = await serve((_request, response) => {
+      requests += 1;
+      // The second request of each run, so that the first has used its number and its connection.
+      if (requests === 2) signalAll(glovebox, "SIGKILL");
+      else response.end(`answer ${requests}`);
+    });
+    const glovebox = await makeGlovebox({ tenancy: "multi", egress: { allow: onLoopback(server.origin) } });
+    onTestFinished(() => glovebox.close());
+    const source = `export const annotations = { idempotentHint: true };
+      export const capabilities = { fetch: ["${server.origin}"] };
+      const get = async () => await (await fetch("${server.origin}")).text();
+      export default async () => [await get(), await get()];`;
+    await glovebox.addTool({ name: "fetcher", source }, { scope: "global", grant: ["fetch"] });
+    expect(outputOf(await run(glovebox, "fetcher"))).toEqual(["answer 3", "answer 4"]);
+  });
+
+  test("ends the nested calls of a lost run, and counts the capability calls of the next run anew", async () => {
+    const ended = vi.fn();
+    const begun: AbortSignal[] = [];
+    const glovebox = await makeGlovebox({ tenancy: "multi", limits: { maxCapabilityCalls: 1 } });
+    onTestFinished(() => glovebox.close());
+    const host: HostFunction = async (_, { signal }) => {
+      begun.push(signal);
+      if (begun.length > 1) return "second";
+      signal.addEventListener("abort", ended);
+      signalAll(glovebox, "SIGKILL");
+      return await new Promise(() => {});
+    };
+    glovebox.router.register("inner", {}, host, { scope: "global" });
+    const source = `export const annotations = { idempotentHint: true };
+      export const capabilities = { tools: ["inner"] }; export default (_, ctx) => ctx.tools.inner();`;
+    await glovebox.addTool({ name: "outer", source }, { scope: "global", grant: ["tools"] });
+    expect(outputOf(await run(glovebox, "outer"))).toBe("second");
+    expect(ended).toHaveBeenCalledOnce();
   });
 });
 

@@ -218,6 +218,7 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
     call.state = "queued";
     call.attempt = undefined;
     call.entry = this.#queue.putBack(call, call.job.claim);
+    call.job.listener.onPutBack?.();
     // A call that has waited long enough for a free slot does not wait again without a limit.
     try {
       this.#schedule();
