@@ -315,11 +315,14 @@ export class SandboxRun implements CallListener, ChainedRun {
     const { chain } = this.#call;
     const recorder = this.#recorder;
     recorder?.addRequest(request.requestId, name, text);
-    const answered = this.#getBroker().answer(name, text);
+    const broker = this.#getBroker();
+    const answered = broker.answer(name, text);
     chain.updatePause();
     // If the answer cannot be sent, the tool would wait for it forever: end the call.
     answered
       .then((envelope) => {
+        // The request of a lost process. The call runs again and numbers its requests anew.
+        if (broker !== this.#broker) return;
         // The guest works from now on, until its process reports that it is idle.
         chain.setIdle(false);
         chain.updatePause();

@@ -12,6 +12,7 @@ import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.
 import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { CallRecording } from "../../../src/host/recording/recording.ts";
 import { ProcessStarter } from "../../../src/host/workers/spawn/process-starter.ts";
 import { onLoopback, serve } from "../../support/egress.ts";
 import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
@@ -312,6 +313,46 @@ describe("a process that dies", () => {
     await new Promise(setImmediate);
     requests[1]?.resolve("for the second run");
     expect(outputOf(await result)).toBe("for the second run");
+  });
+
+  test("records the answers of the last run of the call only", async () => {
+    const first = Promise.withResolvers<void>();
+    let hooks = 0;
+    const ask = defineCapability({
+      name: "ask",
+      inputSchema: { type: "number" },
+      outputSchema: {},
+      handler: async (number) => {
+        // The second request of the second run: the hook of the lost run answers while it is pending.
+        if (number === 2) {
+          first.resolve();
+          await new Promise(setImmediate);
+        }
+        return `answer ${number}`;
+      },
+    });
+    const capability = async (): Promise<undefined> => {
+      hooks += 1;
+      if (hooks > 1) return undefined;
+      signalAll(glovebox, "SIGKILL");
+      await first.promise;
+      return undefined;
+    };
+    const glovebox = await makeGlovebox({
+      tenancy: "multi",
+      capabilities: [ask],
+      hooks: [{ name: "slow", capability }],
+    });
+    onTestFinished(() => glovebox.close());
+    const source = `export const annotations = { idempotentHint: true };
+      export default async (_, ctx) => [await ctx.ask(1), await ctx.ask(2)];`;
+    await glovebox.addTool({ name: "asker", source }, { scope: "global", grant: ["ask"] });
+    const recorded = Promise.withResolvers<CallRecording>();
+    const result = await run(glovebox, "asker", { record: { onRecording: recorded.resolve } });
+    expect(outputOf(result)).toEqual(["answer 1", "answer 2"]);
+    const { requests } = await recorded.promise;
+    const envelopes = requests.map(({ answer }) => JSON.parse(answer ?? "null") as unknown);
+    expect(envelopes).toEqual([1, 2].map((number) => ({ ok: true, value: `answer ${number}` })));
   });
 
   test("opens the exchanges of fetch again in the next run of the call", async () => {
