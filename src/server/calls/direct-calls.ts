@@ -1,6 +1,7 @@
 // Runs calls whose clients wait for them: in this process, or in the replica that has the session of the call.
 import type { ToolError, ToolResult } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
+import { renewLeases } from "../records/call-claims.ts";
 import { type CallRow, insertOnce, type WholeCall } from "../records/calls.ts";
 import type { SessionHome } from "../records/session-homes.ts";
 import type { CallAdmission } from "./call-admission.ts";
@@ -9,8 +10,12 @@ import { type DirectAnswer, type DirectCall, wholeCall } from "./direct-call.ts"
 import type { ForwardedCalls } from "./forwarded-calls.ts";
 import type { JournaledCallRunner } from "./journaled-call-runner.ts";
 
-/** Time in ms after which a synchronous call has ended in any case: its longest timeout and a margin. */
-const LONGEST_CALL_MS = 330_000;
+/**
+ * Length of the lease of a call with an idempotency key in ms, and how often it is renewed. A call that runs on while the database is away for
+ * less than the difference keeps its lease. Most calls end before the first renewal.
+ */
+const LEASE_MS = 330_000;
+const RENEW_MS = 60_000;
 
 export interface DirectCallsDependencies {
   readonly database: OpenDatabase;
@@ -57,6 +62,7 @@ export class DirectCalls {
     if ("waiting" in admitted || "home" in admitted) return admitted;
     const known = await this.#claimKey(row);
     if (known !== undefined) return { ended: known };
+    using _lease = this.#keepLease(row);
     if ("failed" in admitted) return { ended: await this.#end(call, admitted.failed) };
     const result =
       sink === undefined
@@ -74,9 +80,23 @@ export class DirectCalls {
     if (row.idempotency_key === null) return undefined;
     const { database } = this.#dependencies;
     // With a lease, so that a call whose server has died gets a final state.
-    const leased = { ...row, lease_until: row.created_at + LONGEST_CALL_MS };
+    const leased = { ...row, lease_until: this.#leaseEnd() };
     const known = await insertOnce(database.db, leased);
     return known === undefined ? undefined : await wholeCall(database, checkSame(known, row));
+  }
+
+  #leaseEnd(): number {
+    return this.#dependencies.database.clock.now() + LEASE_MS;
+  }
+
+  /** Renews the lease of a call until the returned object is disposed of: it may wait for slots longer than any timeout, and run then. */
+  #keepLease(row: CallRow): Disposable | undefined {
+    if (row.idempotency_key === null) return undefined;
+    const { database, onError } = this.#dependencies;
+    const timer = setInterval(() => {
+      renewLeases(database.db, [row.id], { owner: null, until: this.#leaseEnd() }).catch(onError);
+    }, RENEW_MS);
+    return { [Symbol.dispose]: () => clearInterval(timer) };
   }
 
   /** Passes a call on. Claims its session again as long as the home has run nothing of it: the home may be gone by now. */

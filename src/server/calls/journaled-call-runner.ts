@@ -18,9 +18,9 @@ import type { OpenDatabase } from "../database/open-database.ts";
 import type { Metrics } from "../operation/metrics.ts";
 import type { CallerLimits } from "../quotas/caller-limits.ts";
 import type { QuotaChecks } from "../quotas/quota-checks.ts";
-import { bitsOf } from "../records/call-contents.ts";
+import { bitsOf, withContents } from "../records/call-contents.ts";
 import { finishCall } from "../records/call-outcomes.ts";
-import type { CallRow, WholeCall } from "../records/calls.ts";
+import { type CallRow, findCall, type WholeCall } from "../records/calls.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { ReleaseWatch } from "../releases/release-watch.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
@@ -255,7 +255,11 @@ export class JournaledCallRunner {
     if (row.idempotency_key === null) await this.journal.add({ row: ended, ...extras });
     else {
       const stored = { ...outcome, tool_version: version, ...(mayRepeat(result) ? RELEASED_KEY : {}) };
-      await finishCall(this.#dependencies.database.db, row, stored, extras);
+      const { db } = this.#dependencies.database;
+      // If its lease has expired, as after this process was frozen, another process has ended the call: it has one outcome.
+      const isStored = await finishCall(db, row, stored, extras);
+      const known = isStored ? undefined : await findCall(db, row.tenant_id, row.id);
+      if (known !== undefined) return await withContents(db, known);
     }
     // The caller receives what the tool returned; only the stored copy is redacted.
     return { ...ended, ...toShown(result, request, await writeOutput(result)) };

@@ -123,27 +123,27 @@ export async function markStarted(db: Db, { id, fence }: CallClaim, startedAt: n
   return numUpdatedRows > 0n;
 }
 
-/** Extends the leases that an owner has on calls. Returns the ids of those that someone wants to cancel. */
+/**
+ * Extends the leases that an owner has on calls. Returns the ids of those that someone wants to cancel.
+ * @param lease with the owner null for direct calls: a client waits for them in the process that runs them
+ */
 export async function renewLeases(
   db: Db,
   ids: readonly string[],
-  { owner, until }: LeaseOptions,
+  { owner, until }: Pick<LeaseOptions, "until"> & { readonly owner: string | null },
 ): Promise<readonly string[]> {
   const rows = await db
     .updateTable("calls")
     .set({ lease_until: until })
     .where("id", "in", ids)
     .where("state", "=", "running")
-    .where("lease_owner", "=", owner)
+    .where("lease_owner", owner === null ? "is" : "=", owner)
     .returning(["id", "cancel_requested"])
     .execute();
   return rows.filter(({ cancel_requested }) => cancel_requested === 1).map(({ id }) => id);
 }
 
-/**
- * Lets the leases of direct calls expire: those that no process renews, because a client waits for the call in the process that runs it. For the start
- * of the only server of a database, after whose end no earlier one runs anything.
- */
+/** Lets the leases of direct calls expire. For the start of the only server of a database, after whose end no earlier one runs anything. */
 export async function expireDirectCalls(db: Db): Promise<void> {
   await db
     .updateTable("calls")
