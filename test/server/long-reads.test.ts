@@ -1,8 +1,10 @@
 // Reads of many calls: one at a time for each tenant, in slices, so that other requests have their turn meanwhile.
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { openDatabase } from "../../src/server/database/open-database.ts";
+import { type Db, openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer } from "../../src/server/index.ts";
+import { PAGE_BYTES } from "../../src/server/records/bounded-page.ts";
 import { listCalls } from "../../src/server/records/call-list.ts";
+import { listTimelines, listTree, type TreeCall } from "../../src/server/records/call-tree.ts";
 import { type CallRow, insertCalls } from "../../src/server/records/calls.ts";
 import { readOverview, readVersionStats } from "../../src/server/records/overview.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
@@ -16,12 +18,37 @@ afterAll(() => stores[Symbol.asyncDispose]());
 
 const COUNT = 3_000;
 
-async function fill({ options }: TestStore, rows: readonly CallRow[]): Promise<AsyncDisposable & { db: never }> {
+const linesOf = (count: number, bytes: number): string =>
+  JSON.stringify(Array.from({ length: count }, () => ({ message: "x".repeat(Math.floor(bytes / count)) })));
+
+const nestedRow = (root: CallRow, index: number, more: Partial<CallRow> = {}): CallRow =>
+  endedRow(root.created_at + index, {
+    id: `${root.id}.${index}`,
+    mode: "nested",
+    parent_id: root.id,
+    root_id: root.id,
+    ...more,
+  });
+
+/** Measures the largest result of a query, as JSON text. */
+function measure(db: Db): { readonly db: Db; readonly largest: () => number } {
+  let largest = 0;
+  const measured = db.withPlugin({
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => {
+      largest = Math.max(largest, JSON.stringify(result.rows).length);
+      return result;
+    },
+  });
+  return { db: measured, largest: () => largest };
+}
+
+async function fill({ options }: TestStore, rows: readonly CallRow[]): Promise<AsyncDisposable & { db: Db }> {
   const { dataDir, database: url } = options;
   const database = await openDatabase({ url, dataDir, onError() {} });
   await insertTenant(database.db, { id: "acme", name: "acme", policy: TenantPolicySchema.parse({}) });
   for (let from = 0; from < rows.length; from += 500) await insertCalls(database.db, rows.slice(from, from + 500));
-  return database as never;
+  return database;
 }
 
 /** Counts the turns of the event loop while something is read. */
@@ -85,6 +112,62 @@ describe.for(STORES)("with %s", (kind) => {
       [1, COUNT / 2],
       [2, COUNT / 2],
     ]);
+  });
+
+  test("the tree of a call whose nested calls have long logs reads them in parts, and keeps none", async () => {
+    await using store = await stores.create(kind);
+    const now = Date.now();
+    const root = endedRow(now, { logs: linesOf(1, 10), calls: "[]" });
+    const nested = Array.from({ length: 60 }, (_, index) =>
+      nestedRow(root, index + 1, {
+        state: index === 7 ? "failed" : "succeeded",
+        error: index === 7 ? JSON.stringify({ code: "TOOL_FAILED", message: "x\u0000y" }) : null,
+        logs: index === 9 ? null : linesOf(index + 1, 256 * 1024),
+        input: JSON.stringify("x".repeat(16_000)),
+      }),
+    );
+    await using database = await fill(store, [root, ...nested, nestedRow(endedRow(now), 1)]);
+    const { db, largest } = measure(database.db);
+    let tree: readonly TreeCall[] = [];
+    const turns = await countTurns(async () => {
+      tree = await listTree({ db, kind }, { tenantId: "acme", rootId: root.id }, 10_000);
+    });
+    expect(turns).toBeGreaterThan(3);
+    expect(largest()).toBeLessThan(64 * 1024);
+    const shown = tree.map(({ id, parent_id, errorCode, logLines }) => [id, parent_id, errorCode, logLines]);
+    expect(shown.toSorted()).toEqual(
+      [
+        [root.id, null, null, 1],
+        ...nested.map(({ id }, index) => {
+          const code = index === 7 ? "TOOL_FAILED" : null;
+          return [id, root.id, code, index === 9 ? 0 : index + 1];
+        }),
+      ].toSorted(),
+    );
+    expect(await listTree({ db, kind }, { tenantId: "beta", rootId: root.id }, 10_000)).toEqual([]);
+    expect(await listTree({ db, kind }, { tenantId: "acme", rootId: root.id }, 5)).toHaveLength(6);
+  });
+
+  test("the timelines of nested calls are read in parts, as many as have 16 MiB", async () => {
+    await using store = await stores.create(kind);
+    const timelineOf = (name: string): string => JSON.stringify({ spans: [{ name: name.repeat(1024 * 1024) }] });
+    const root = endedRow(Date.now());
+    const nested = Array.from({ length: 30 }, (_, index) =>
+      // Some are in the rows of their calls, as short ones are, and the others in the table of large contents.
+      nestedRow(root, index + 1, index % 2 === 0 ? { timeline: timelineOf("x") } : { content: 4 }),
+    );
+    await using database = await fill(store, [root, ...nested]);
+    const contents = nested
+      .filter(({ content }) => content === 4)
+      .map(({ id }) => ({ call_id: id, tenant_id: "acme", kind: "timeline" as const, text: timelineOf("y") }));
+    await database.db.insertInto("call_contents").values(contents).execute();
+    const { db, largest } = measure(database.db);
+    const ids = nested.map(({ id }) => id);
+    const timelines = await listTimelines({ db }, "acme", ids);
+    expect(largest()).toBeLessThan(PAGE_BYTES + 64 * 1024);
+    expect(timelines.map(({ id }) => id).toSorted()).toEqual(ids.slice(0, 15).toSorted());
+    expect(timelines.every(({ timeline }) => JSON.parse(timeline ?? "").spans.length === 1)).toBe(true);
+    expect(await listTimelines({ db }, "beta", ids)).toEqual([]);
   });
 });
 

@@ -8,8 +8,9 @@ import {
   type ToolResult,
 } from "../../host/index.ts";
 import { ApprovalService } from "../approvals/approval-service.ts";
-import { withContents, withTimelines } from "../records/call-contents.ts";
-import { listNested, rootOf } from "../records/call-list.ts";
+import { withContents } from "../records/call-contents.ts";
+import { rootOf } from "../records/call-list.ts";
+import { listTimelines, listTree, type TreeCall } from "../records/call-tree.ts";
 import { type CallRow, findByKey, findCall, insertOnce, type WholeCall } from "../records/calls.ts";
 import type { LiveLine } from "../records/live-logs.ts";
 import { findTenant, type TenantRecord } from "../records/tenants.ts";
@@ -316,21 +317,16 @@ export class CallService implements AsyncDisposable {
     return this.#watched.lines({ tenantId, callId: id }, signal, from);
   }
 
-  /** Returns the calls below a call of a client that have ended or wait for an approval, with their timelines. */
-  async findNested(tenantId: string, rootId: string): Promise<readonly CallRow[]> {
+  /** Returns the timelines of nested calls that have ended, in the given order, as many as have 16 MiB together. */
+  async findTimelines(tenantId: string, ids: readonly string[]): ReturnType<typeof listTimelines> {
     await this.#runner.journal.written();
-    const { db } = this.#dependencies.database;
-    return await withTimelines(db, await listNested(db, tenantId, rootId, LIMITS.nestedCalls.max));
+    return await listTimelines(this.#dependencies.database, tenantId, ids);
   }
 
   /** Returns a call of a client and those below it, as far as they have rows. @param id of any call in the tree */
-  async findTree(tenantId: string, id: string): Promise<readonly CallRow[]> {
+  async findTree(tenantId: string, id: string): Promise<readonly TreeCall[]> {
     await this.#runner.journal.written();
-    const { db } = this.#dependencies.database;
-    const rootId = rootOf(id);
-    const root = await findCall(db, tenantId, rootId);
-    const nested = await listNested(db, tenantId, rootId, LIMITS.nestedCalls.max);
-    return root === undefined ? nested : [root, ...nested];
+    return await listTree(this.#dependencies.database, { tenantId, rootId: rootOf(id) }, LIMITS.nestedCalls.max);
   }
 
   /** Cancels a call of a tenant. Returns the state that it had; undefined if there is no such call. */

@@ -24,7 +24,7 @@ export class SerialReads {
     const key = tenantId ?? "*";
     const queue = this.#queues.get(key) ?? { waiting: 0, last: Promise.resolve() };
     if (queue.waiting > MAX_WAITING) {
-      const message = `At most ${MAX_WAITING} searches and overviews of a tenant may wait`;
+      const message = `At most ${MAX_WAITING} searches, overviews, trees and timelines of a tenant may wait`;
       throw new RequestError("RATE_LIMITED", message, { retryAfterSeconds: RETRY_SECONDS });
     }
     this.#queues.set(key, queue);

@@ -8,7 +8,7 @@ const INLINE_LENGTH = 16_384;
 /** Longest text that is kept at all. A longer one is left out of the record. */
 export const MAX_CONTENT_LENGTH: number = 4 * 1024 * 1024;
 /** The same for a timeline: enough for 100,000 spans. */
-const MAX_TIMELINE_LENGTH = 16 * 1024 * 1024;
+export const MAX_TIMELINE_LENGTH: number = 16 * 1024 * 1024;
 
 /** The bit of `calls.content` that says that the other table has a recording. */
 export const RECORDING_BIT = 8;
@@ -105,24 +105,6 @@ export async function findParts(db: Db, { id, content }: Pick<WithContent, "id" 
   if ((content & PARTS_BIT) === 0) return null;
   const query = db.selectFrom("call_contents").select("text").where("call_id", "=", id).where("kind", "=", "parts");
   return (await query.executeTakeFirst())?.text ?? null;
-}
-
-/** Does the same for the timelines of many rows. */
-export async function withTimelines<Row extends WithContent>(db: Db, rows: readonly Row[]): Promise<readonly Row[]> {
-  const IDS_PER_QUERY = 500;
-  const separate = rows.filter(({ content }) => (content & BITS.timeline) !== 0).map(({ id }) => id);
-  const texts = new Map<string, string>();
-  for (let start = 0; start < separate.length; start += IDS_PER_QUERY) {
-    const ids = separate.slice(start, start + IDS_PER_QUERY);
-    const found = await db
-      .selectFrom("call_contents")
-      .select(["call_id", "text"])
-      .where("call_id", "in", ids)
-      .where("kind", "=", "timeline")
-      .execute();
-    for (const { call_id, text } of found) texts.set(call_id, text);
-  }
-  return rows.map((row) => (texts.has(row.id) ? { ...row, timeline: texts.get(row.id) ?? null } : row));
 }
 
 /** Returns the recording of a call as JSON text. */

@@ -26,18 +26,6 @@ export interface CallFilter {
 /** Returns the id of the outermost call: a nested call has the id of its caller and a number. */
 export const rootOf = (id: string): string => id.split(".", 1)[0] as string;
 
-/** Returns the calls below a call of a client, at any depth, without their contents. */
-export async function listNested(db: Db, tenantId: string, rootId: string, limit: number): Promise<readonly CallRow[]> {
-  return await db
-    .selectFrom("calls")
-    .selectAll()
-    .where("root_id", "=", rootId)
-    .where("tenant_id", "=", tenantId)
-    .orderBy("id")
-    .limit(limit)
-    .execute();
-}
-
 /** Calls that one page of a filtered list looks at: a filter that matches nothing must not read the whole table. */
 const MAX_SEARCHED = 20_000;
 

@@ -103,11 +103,18 @@ interface StoredNestedCall {
   readonly calls?: readonly StoredNestedCall[];
 }
 
+/** Returns the ids of the calls below a call that has ended, at any depth, each before those that it made. */
+export function nestedIdsOf(row: Pick<CallRow, "calls">): readonly string[] {
+  const idsOf = (calls: readonly StoredNestedCall[]): readonly string[] =>
+    calls.flatMap(({ callId, calls: below = [] }) => [callId, ...idsOf(below)]);
+  return idsOf((parseColumn(row.calls) as readonly StoredNestedCall[] | null) ?? []);
+}
+
 /**
  * Returns the timeline of a call, with those of its nested calls, as the API shows it.
- * @param nested the rows of the calls below it, with their timelines
+ * @param nested the timelines of the calls below it
  */
-export function timelineOf(row: CallRow, nested: readonly CallRow[]): object {
+export function timelineOf(row: CallRow, nested: readonly Pick<CallRow, "id" | "timeline">[]): object {
   const { spans, calls } = (parseColumn(row.timeline) as StoredTimeline | null) ?? { spans: [] };
   const byId = new Map(nested.map((one) => [one.id, (parseColumn(one.timeline) as StoredTimeline | null)?.spans]));
   const attach = (call: StoredNestedCall): object => {

@@ -5,9 +5,10 @@ import type { JsonValue } from "../../../host/index.ts";
 import { runningRow } from "../../calls/new-call.ts";
 import { pause } from "../../operation/background-work.ts";
 import { type CallPage, isSearch, listCalls } from "../../records/call-list.ts";
+import type { TreeCall } from "../../records/call-tree.ts";
 import {
-  type CallRow,
   logsOf,
+  nestedIdsOf,
   timelineOf,
   toCallRecord,
   toTimelineSoFar,
@@ -51,9 +52,8 @@ export const respondWithText = (c: Context<AppEnv>, text: string, status: 200 | 
   c.body(text, status, JSON_TYPE);
 
 /** Returns a call as its tree shows it. */
-function showInTree(row: CallRow, rootDepth: number): object {
+function showInTree(row: TreeCall, rootDepth: number): object {
   const { id, parent_id: parentId, tool_name: tool, tool_version: version, state, effects } = row;
-  const error = row.error === null ? undefined : (JSON.parse(row.error) as { readonly code: string });
   const usage = row.usage === null ? undefined : (JSON.parse(row.usage) as { readonly cpuMs?: number });
   return {
     id,
@@ -63,13 +63,13 @@ function showInTree(row: CallRow, rootDepth: number): object {
     version,
     state,
     effects,
-    code: row.ended_at === null ? null : (error?.code ?? "ok"),
+    code: row.ended_at === null ? null : (row.errorCode ?? "ok"),
     createdAt: row.created_at,
     startedAt: row.started_at,
     endedAt: row.ended_at,
     durationMs: row.ended_at === null ? null : row.ended_at - row.created_at,
     cpuMs: usage?.cpuMs ?? null,
-    logs: (logsOf(row) as readonly unknown[]).length,
+    logs: row.logLines,
   };
 }
 
@@ -171,7 +171,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
     {
       summary: "Returns what a call did and when",
       description:
-        "The call's stages and each use of a capability, by start, and its nested calls with theirs. While the call runs, it is the timeline so far: its stages, and the newest 500 uses of capabilities and spans of the tool. Empty for a timeline of more than 16 MiB.",
+        "The call's stages and each use of a capability, by start, and its nested calls with theirs. While the call runs, it is the timeline so far: its stages, and the newest 500 uses of capabilities and spans of the tool. Empty for a timeline of more than 16 MiB. Those of its nested calls have at most 16 MiB together: later ones are left out, and can be read by the id of their call.",
       params: CallParamsSchema,
       responses: { 200: json(TimelineSchema, "The timeline") },
     },
@@ -193,9 +193,12 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
           return c.json(toTimelineSoFar(row, soFar, dependencies.database.clock.now()) as never, 200);
         }
       }
-      const rootId = row.root_id ?? row.id;
-      const nested = row.calls === null ? [] : await dependencies.calls.findNested(row.tenant_id, rootId);
-      return c.json(timelineOf(row, nested) as never, 200);
+      const ended = row;
+      if (ended.calls === null) return c.json(timelineOf(ended, []) as never, 200);
+      const nested = await dependencies.searches.run(tenantId, () =>
+        dependencies.calls.findTimelines(tenantId, nestedIdsOf(ended)),
+      );
+      return c.json(timelineOf(ended, nested) as never, 200);
     },
   );
   addRoute(
@@ -213,12 +216,12 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
       const tenantId = c.get("tenant").id;
       const { call } = params;
       const isBelow = (id: string): boolean => id === call || id.startsWith(`${call}.`);
-      const stored = await dependencies.calls.findTree(tenantId, call);
+      const stored = await dependencies.searches.run(tenantId, () => dependencies.calls.findTree(tenantId, call));
       const known = new Set(stored.map(({ id }) => id));
       const running = dependencies.glovebox
         .listCalls({ tenantId })
         .filter(({ callId }) => isBelow(callId) && !known.has(callId))
-        .map((info) => runningRow(info, tenantId));
+        .map((info) => ({ ...runningRow(info, tenantId), errorCode: null, logLines: 0 }));
       const rows = [...stored, ...running].filter(({ id }) => isBelow(id));
       if (rows.length === 0) throw notFound("call", call);
       const depth = call.split(".").length;
