@@ -1,5 +1,5 @@
 // The context of the routes: the parts of the server, and the properties of a request that the guards have established.
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { OpenAPIHono } from "@hono/zod-openapi";
 import type { ExecutorQueue, Glovebox, JsonValue, PartialLimits } from "../../host/index.ts";
 import type { RequestAuthenticator } from "../auth/authentication.ts";
@@ -117,7 +117,7 @@ export interface AppVariables {
 export interface AppEnv {
   Variables: AppVariables;
   /** Set by Node's HTTP server; absent for a request that comes another way. */
-  Bindings: { incoming?: IncomingMessage };
+  Bindings: { incoming?: IncomingMessage; outgoing?: ServerResponse };
 }
 
 export type App = OpenAPIHono<AppEnv>;

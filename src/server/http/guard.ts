@@ -125,8 +125,8 @@ async function admitSender(c: Context<AppEnv>, name: RouteName, dependencies: Se
   } else if (principal.tenantId !== null && scope !== "any") {
     throw new RequestError("FORBIDDEN", "This key belongs to a tenant. Use the paths of its tenant");
   }
-  const socket = c.env?.incoming?.socket;
-  if (socket !== undefined && tenantId !== undefined) dependencies.unread.begin(socket, tenantId);
+  const outgoing = c.env?.outgoing;
+  if (outgoing !== undefined && tenantId !== undefined) dependencies.unread.begin(outgoing, tenantId);
   if (scope !== "any" && !principal.scopes.has(scope)) {
     const named = principal.keyId.startsWith("jwt:") ? (dependencies.metadata?.nameOfScope(scope) ?? scope) : scope;
     throw new RequestError("FORBIDDEN", `This key does not have the scope ${scope}`, {

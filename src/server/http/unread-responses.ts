@@ -17,9 +17,9 @@ export const UNREAD_LIMITS: UnreadLimits = { unreadMs: 60_000, perTenant: 128 * 
 
 export class UnreadResponses {
   readonly #limits: UnreadLimits;
-  /** Connections whose requests are being answered, with the tenant of the request as soon as it is known. */
-  readonly #open = new Map<Socket, string | undefined>();
-  readonly #byTenant = new Map<string, Set<Socket>>();
+  /** Number of responses of each connection that are not complete. A client may send requests before it has read earlier responses. */
+  readonly #open = new Map<Socket, number>();
+  readonly #byTenant = new Map<string, Set<ServerResponse>>();
 
   constructor(limits: UnreadLimits = UNREAD_LIMITS) {
     this.#limits = limits;
@@ -28,8 +28,12 @@ export class UnreadResponses {
   /** Follows the connections of a server, and ends those whose clients read nothing. */
   watch(server: Pick<Server, "on" | "setTimeout">): void {
     server.on("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
-      this.#open.set(socket, undefined);
-      response.once("close", () => this.#end(socket));
+      this.#open.set(socket, (this.#open.get(socket) ?? 0) + 1);
+      response.once("close", () => {
+        const others = (this.#open.get(socket) ?? 1) - 1;
+        if (others > 0) this.#open.set(socket, others);
+        else this.#open.delete(socket);
+      });
     });
     // Node counts each part that a client reads as activity. A connection without a request is idle.
     server.setTimeout(this.#limits.unreadMs, (socket) => {
@@ -42,10 +46,11 @@ export class UnreadResponses {
    * Counts the response of a request for a tenant.
    * @throws {RequestError} RATE_LIMITED if the tenant's clients have too many bytes to read
    */
-  begin(socket: Socket, tenantId: string): void {
-    const sockets = this.#byTenant.get(tenantId) ?? new Set();
+  begin(response: ServerResponse, tenantId: string): void {
+    const responses = this.#byTenant.get(tenantId) ?? new Set();
     let unread = 0;
-    for (const one of sockets) unread += one.writableLength;
+    // Also the bytes of a response that waits for the end of an earlier one on its connection.
+    for (const one of responses) unread += one.writableLength;
     if (unread > this.#limits.perTenant) {
       const message = `The clients of this tenant have not read ${unread} bytes of responses`;
       throw new RequestError("RATE_LIMITED", message, {
@@ -54,17 +59,11 @@ export class UnreadResponses {
       });
     }
     // Its client may be gone already.
-    if (!this.#open.has(socket)) return;
-    this.#open.set(socket, tenantId);
-    this.#byTenant.set(tenantId, sockets.add(socket));
-  }
-
-  #end(socket: Socket): void {
-    const tenantId = this.#open.get(socket);
-    this.#open.delete(socket);
-    const sockets = tenantId === undefined ? undefined : this.#byTenant.get(tenantId);
-    if (tenantId === undefined || sockets === undefined) return;
-    sockets.delete(socket);
-    if (sockets.size === 0) this.#byTenant.delete(tenantId);
+    if (response.closed) return;
+    this.#byTenant.set(tenantId, responses.add(response));
+    response.once("close", () => {
+      responses.delete(response);
+      if (responses.size === 0) this.#byTenant.delete(tenantId);
+    });
   }
 }
