@@ -6,7 +6,7 @@ import { deleteExpiredCalls } from "../../src/server/calls/retention.ts";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import { createId } from "../../src/server/ids.ts";
 import { claimCalls, findExpired, markStarted, putBackCall, requeue } from "../../src/server/records/call-claims.ts";
-import { type CallOutcome, insertEndedOnce, storeOutcome } from "../../src/server/records/call-outcomes.ts";
+import { type CallOutcome, finishCall, insertEndedOnce, storeOutcome } from "../../src/server/records/call-outcomes.ts";
 import { type CallRow, findCall, insertCalls, insertOnce } from "../../src/server/records/calls.ts";
 import { claimSession } from "../../src/server/records/session-homes.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
@@ -303,6 +303,28 @@ describe.for(STORES)("with %s", (kind) => {
     const known = await Promise.all(rows.map((row) => insertOnce(db, row)));
     expect(known.filter((row) => row === undefined)).toHaveLength(1);
     expect(new Set(known.flatMap((row) => row?.id ?? [])).size).toBe(1);
+  });
+
+  // With SQLite, no other connection writes within a transaction.
+  test.runIf(kind === "postgres")("stores a call whose idempotency key is released while it is inserted", async () => {
+    await using opened = await open(kind);
+    const { db } = opened;
+    const first = toRow({ state: "running", idempotency_key: "k" });
+    await insertOnce(db, first);
+    let releases = 0;
+    const released = db.withPlugin({
+      transformQuery: ({ node }) => node,
+      transformResult: async ({ result }) => {
+        if (result.numAffectedRows !== 0n || releases > 0) return result;
+        releases += 1;
+        await finishCall(db, first, { ...outcome, idempotency_key: null, request_hash: null });
+        return result;
+      },
+    });
+    const row = toRow({ idempotency_key: "k" });
+    expect(await insertOnce(released, row)).toBeUndefined();
+    expect([releases, (await findCall(db, "acme", row.id))?.idempotency_key]).toEqual([1, "k"]);
+    expect((await insertOnce(db, toRow({ idempotency_key: "k" })))?.id).toBe(row.id);
   });
 
   test("deletes finished calls after the time of the tenant's policy, and no others", async () => {

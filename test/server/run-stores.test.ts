@@ -11,7 +11,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createRuns, type DueFilter, MemoryRunStore, type NewRun, type RunStore } from "../../src/host/index.ts";
 import { SqliteRunStore } from "../../src/host/runs/sqlite-run-store.ts";
 import { type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
-import { insertRequest, listToCancel } from "../../src/server/records/runs.ts";
+import type { RunRequestsTable } from "../../src/server/database/tables/call-tables.ts";
+import { deleteRequest, findRequest, insertRequest, listToCancel } from "../../src/server/records/runs.ts";
 import { DatabaseRunStore } from "../../src/server/runs/database-run-store.ts";
 import { makeGlovebox } from "../support/host-zone.ts";
 import { STORES, type TestStore, TestStores } from "./support/stores.ts";
@@ -209,6 +210,27 @@ describe.for(["memory", "file", ...STORES] as const)("the run store: %s", (kind)
       await store.append({ tenantId: "few", id: "cancelled0", fence: 1 }, ['{"type":"rollback","state":"failed"}']);
       expect((await listToCancel(db, 2)).map(({ id }) => id)).toEqual(["cancelled1", "cancelled2"]);
       await store.deleteTenant("few");
+    },
+  );
+
+  test.skipIf(kind === "memory" || kind === "file")(
+    "a request that fails keeps its idempotency key for the other requests that begin its run",
+    async () => {
+      const { db } = database as OpenDatabase;
+      const common = { tenant_id: "few", key_id: "key", request_hash: "h", idempotency_key: "k", created_at: 1 };
+      const insert = (id: string, more: object = {}) =>
+        insertRequest(db, { ...common, run_id: id, cancel_requested: 0, ...more });
+      const find = (id: string) => findRequest(db, { tenantId: "few", id });
+      const alone = (await insert("alone")) as RunRequestsTable;
+      await deleteRequest(db, alone);
+      expect(await find("alone")).toBeUndefined();
+      const first = (await insert("first")) as RunRequestsTable;
+      expect([first.run_id, (await insert("second"))?.run_id]).toEqual(["first", "first"]);
+      await deleteRequest(db, first);
+      expect(await find("first")).toMatchObject({ key_id: "key", idempotency_key: "k" });
+      const others = [await insert("other", { request_hash: "other" }), await insert("other", { key_id: "other" })];
+      expect([...others, await find("second"), await find("other")]).toEqual(Array(4).fill(undefined));
+      await deleteRequest(db, (await find("first")) as RunRequestsTable);
     },
   );
 

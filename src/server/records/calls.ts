@@ -174,6 +174,9 @@ export async function insertCalls(db: Db, rows: readonly CallRow[]): Promise<voi
   }
 }
 
+/** Most times that a call is inserted while the calls that have its idempotency key end and release it. */
+const MAX_INSERTS = 10;
+
 /**
  * Inserts a call unless one with its idempotency key exists. Returns that one. Part of a transaction, if `db` is one.
  * @throws {ToolError} QUOTA_EXCEEDED if the tenant may not store its input
@@ -185,18 +188,25 @@ export async function insertOnce(db: Db, row: CallRow): Promise<CallRow | undefi
   // The call needs its input to run, however long it is.
   const key = { id: row.id, tenantId: row.tenant_id };
   const { texts, store } = await separateContents(db, key, row, { keepsAll: true });
-  const { numInsertedOrUpdatedRows = 0n } = await db
-    .insertInto("calls")
-    .values({ ...row, ...texts })
-    .onConflict((conflict) => conflict.doNothing())
-    .executeTakeFirst();
-  if (numInsertedOrUpdatedRows > 0n) {
-    await store();
-    const bytes = Buffer.byteLength(row.input ?? "");
-    await checkStoredBytes(db, row.tenant_id, { what: "The input of the call", bytes, isStored: true });
-    return undefined;
+  for (let inserts = 0; inserts < MAX_INSERTS; inserts += 1) {
+    const { numInsertedOrUpdatedRows = 0n } = await db
+      .insertInto("calls")
+      .values({ ...row, ...texts })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirst();
+    if (numInsertedOrUpdatedRows > 0n) {
+      await store();
+      const bytes = Buffer.byteLength(row.input ?? "");
+      await checkStoredBytes(db, row.tenant_id, { what: "The input of the call", bytes, isStored: true });
+      return undefined;
+    }
+    const known = await findByKey(db, row);
+    // With Postgres, that call may have released its key between the two statements.
+    if (known !== undefined) return known;
   }
-  return await findByKey(db, row);
+  throw new Error(
+    "The idempotency key of a call was used and released again by other calls each time that the call was inserted",
+  );
 }
 
 /** Returns the call of a tenant that has an idempotency key. */

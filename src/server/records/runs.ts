@@ -142,19 +142,23 @@ export async function countOpenRuns(db: Db, tenantId: string, toolName: string, 
   return Number((await query.executeTakeFirstOrThrow()).open);
 }
 
-/** Stores a request, unless its idempotency key is in use. Returns the one that has it. */
+/**
+ * Stores a request, or takes part in the earlier one of the same caller that has its idempotency key.
+ * @returns the stored request; undefined if its key was used by another request
+ */
 export async function insertRequest(db: Db, row: RunRequestsTable): Promise<RunRequestsTable | undefined> {
-  const { numInsertedOrUpdatedRows = 0n } = await db
+  return await db
     .insertInto("run_requests")
     .values(row)
-    .onConflict((conflict) => conflict.doNothing())
-    .executeTakeFirst();
-  if (numInsertedOrUpdatedRows > 0n) return undefined;
-  return await db
-    .selectFrom("run_requests")
-    .selectAll()
-    .where("tenant_id", "=", row.tenant_id)
-    .where("idempotency_key", "=", row.idempotency_key)
+    .onConflict((conflict) =>
+      conflict
+        .columns(["tenant_id", "idempotency_key"])
+        // The earlier request may fail now, and must not delete what both of them need.
+        .doUpdateSet((of) => ({ created_at: of("run_requests.created_at", "+", 1) }))
+        .where("run_requests.request_hash", "=", row.request_hash)
+        .where("run_requests.key_id", "=", row.key_id),
+    )
+    .returningAll()
     .executeTakeFirst();
 }
 
@@ -163,8 +167,10 @@ export async function findRequest(db: Db, { tenantId, id }: RunKey): Promise<Run
   return await query.where("run_id", "=", id).executeTakeFirst();
 }
 
-export async function deleteRequest(db: Db, { tenantId, id }: RunKey): Promise<void> {
-  await db.deleteFrom("run_requests").where("tenant_id", "=", tenantId).where("run_id", "=", id).execute();
+/** Deletes a request whose run has not begun, unless another request takes part in it. */
+export async function deleteRequest(db: Db, { tenant_id, run_id, created_at }: RunRequestsTable): Promise<void> {
+  const query = db.deleteFrom("run_requests").where("tenant_id", "=", tenant_id).where("run_id", "=", run_id);
+  await query.where("created_at", "=", created_at).execute();
 }
 
 /** Notes that a run is to be cancelled. */

@@ -187,19 +187,17 @@ export class RunService implements AsyncDisposable {
     checkCaller(caller);
     checkActive(tenant);
     const key = { tenantId: tenant.id, id: createId("call") };
-    const hash = requestHash(request);
-    const known = await insertRequest(this.#dependencies.database.db, {
+    const stored = await insertRequest(this.#dependencies.database.db, {
       tenant_id: key.tenantId,
       run_id: key.id,
       key_id: keyId,
-      request_hash: hash,
+      request_hash: requestHash(request),
       cancel_requested: 0,
       idempotency_key: request.idempotencyKey ?? null,
       created_at: this.#dependencies.database.clock.now(),
     });
-    const isSame = known?.request_hash === hash && known.key_id === keyId;
-    if (known !== undefined && !isSame) throw new IdempotencyConflict(true);
-    const id = known?.run_id ?? key.id;
+    if (stored === undefined) throw new IdempotencyConflict(true);
+    const id = stored.run_id;
     const row = await findRun(this.#dependencies.database.db, { ...key, id });
     if (row !== undefined) return { id, settled: Promise.resolve({ row }) };
     if (onLog !== undefined) this.#listeners.set(id, onLog);
@@ -215,7 +213,7 @@ export class RunService implements AsyncDisposable {
       const started = await findRun(this.#dependencies.database.db, { ...key, id });
       if (started !== undefined) return { id, settled: Promise.resolve({ row: started }) };
       // The row of an earlier request, whose run may begin yet, keeps its key.
-      if (known === undefined) await deleteRequest(this.#dependencies.database.db, key);
+      if (id === key.id) await deleteRequest(this.#dependencies.database.db, stored);
       throw thrown;
     }
   }
