@@ -58,10 +58,12 @@ export class CodeRuns implements AsyncDisposable {
   }
 
   #contextOf({ id }: RunRecord): RunContext {
-    const { context, clock } = this.#callers.get(id) ?? {};
+    const caller = this.#callers.get(id);
+    const { context, clock } = caller ?? {};
     const { nestedCalls, callerQuotas, onLog, timeline, logSourceLocations, client }: CallContext = context ?? {};
     const sessionId = sessionOf(id);
     return {
+      isCounted: caller !== undefined,
       ...(clock === undefined ? {} : { timeoutMs: Math.max(1, Math.floor(clock.leftMs)) }),
       ...(nestedCalls === undefined ? {} : { nestedCalls }),
       ...(callerQuotas === undefined ? {} : { callerQuotas }),
@@ -163,9 +165,10 @@ export const noSuchRun = (): ToolError => new ToolError("PARAM_INVALID", "There 
 function toExecution(run: RunRecord): Execution {
   const { result } = run;
   if (result === undefined) return { usage: NO_USAGE, outputText: JSON.stringify(toOpenOutput(run)) };
-  const usage = { ...NO_USAGE, ...result.usage };
-  if (result.success) return { usage, outputText: JSON.stringify(result.output) };
+  // Attempts are calls of their own.
+  const used = { usage: { ...NO_USAGE, ...result.usage }, isCharged: true };
+  if (result.success) return { ...used, outputText: JSON.stringify(result.output) };
   const { code, message, details, recoverable } = result.error;
   const options = { recoverable, ...(details === undefined ? {} : { details }) };
-  return { usage, error: toToolError(new ToolError(code, message, options)) };
+  return { ...used, error: toToolError(new ToolError(code, message, options)) };
 }

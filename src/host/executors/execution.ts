@@ -4,10 +4,16 @@ import type { ToolUsage } from "../contract/tool-call.ts";
 import type { AttachmentReader } from "../contract/tool-value.ts";
 import type { CpuAccount } from "../util/time-slicing.ts";
 
+/** Usage of an execution. */
+interface Used {
+  readonly usage: ToolUsage;
+  /** Whether the quotas have been charged for the usage already, with another call. */
+  readonly isCharged?: boolean;
+}
+
 /** The outcome of an execution: an output or an error. `outputText` is JSON text that has not been validated. */
 export type Execution =
-  | {
-      readonly usage: ToolUsage;
+  | (Used & {
       readonly outputText: string | Buffer;
       /** Reader of the binary attachments of the output. */
       readonly outputBytes?: AttachmentReader | undefined;
@@ -19,10 +25,9 @@ export type Execution =
       readonly isStreamed?: boolean;
       /** CPU account that is charged for parsing a large output on the host. */
       readonly cpuAccount?: CpuAccount;
-    }
-  | {
-      readonly usage: ToolUsage;
+    })
+  | (Used & {
       readonly error: ToolError;
       /** Whether the source failed, and not its tool: it was unreachable, did not answer in time, or crashed. */
       readonly isSourceFailure?: boolean;
-    };
+    });

@@ -95,6 +95,7 @@ export class CallAdmission {
   ): readonly QuotaAccount[] | undefined | Promise<readonly QuotaAccount[]> {
     const quotas = accountsOf(call.context, tenant);
     if (quotas === undefined) return undefined;
+    if (call.context.run?.isCounted === true) return quotas;
     const admission = this.#tenantStates.quotas.admit(quotas, call.context.signal);
     return admission === undefined ? quotas : this.#waitForQuotas(call, quotas, admission);
   }

@@ -228,7 +228,7 @@ export class CallRunner {
 
   /** Executes a prepared call and normalizes its outcome. */
   async #execute(
-    { facts, observer, chunks }: CallRun,
+    { facts, observer, chunks, flight }: CallRun,
     tool: RegisteredTool,
     call: PreparedCall,
     tracked: TrackedCall,
@@ -242,6 +242,7 @@ export class CallRunner {
     const admission = this.#health.admit(tool.executor, call.tenantId);
     tracked.state = "running";
     const executed = withBytes(await executeCall(tool.executor, call, log), call, chunks?.bytes ?? 0);
+    if (executed.isCharged === true) flight.quotas = undefined;
     tracked.state = "ending";
     // The outcome of an old version says nothing about the version that replaced it.
     this.#health.record(tool.executor, call.tenantId, admission, this.#isUpdated(tool) ? undefined : executed);

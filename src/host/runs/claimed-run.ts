@@ -256,13 +256,14 @@ export class ClaimedRun {
       if (!(thrown instanceof ToolError)) throw thrown;
       failed = thrown;
     }
-    const { approvalOf, ...context } = prepared ?? {};
+    const { approvalOf, isCounted, ...context } = prepared ?? {};
     const { tenantId, toolName, toolVersion } = run;
     const { registry } = this.#host.router;
     const attempt = new RunAttempt({
       journal,
       seed: randomBytes(32).toString("base64url"),
       now: this.#now,
+      isCounted,
       canElicit: (text) => mayElicit(text, prepared, starter),
       triesOtherEngines: otherEngines === "try",
       append,
@@ -284,7 +285,7 @@ export class ClaimedRun {
     run: RunRecord,
     attempt: RunAttempt,
     lost: AbortSignal,
-    { callId = run.id, ...context }: Omit<RunContext, "approvalOf">,
+    { callId = run.id, ...context }: Omit<RunContext, "approvalOf" | "isCounted">,
   ): Promise<ToolResult> {
     const { tenancy } = this.#host.router;
     return await this.#host.execute(

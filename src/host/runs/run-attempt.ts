@@ -37,6 +37,8 @@ export interface RunAttemptOptions {
   readonly append: (entries: readonly JournalEntry[]) => Promise<void>;
   /** Whether a capability call that was under way when its process ended may be made again. */
   readonly isRepeatable: (name: string, text: string) => boolean;
+  /** Whether the quotas have counted the attempt already, with the call that waits for the run. */
+  readonly isCounted?: boolean | undefined;
   /** Whether a client is connected that answers this request of `ctx.elicit`. Otherwise the run waits for the answer. */
   readonly canElicit?: ((text: string) => boolean) | undefined;
   /** Whether to repeat a journal that another engine has written. */
@@ -116,6 +118,11 @@ export class RunAttempt {
     if (turns.length === 0) return { mode: "record", ...this.#start };
     const rollback = this.#options.journal.rollback === undefined ? {} : { rollbackMs: this.#rollbackMs };
     return { mode: "resume", ...this.#start, turns, ...rollback };
+  }
+
+  /** Whether the quotas have counted the attempt already. */
+  get isCounted(): boolean {
+    return this.#options.isCounted === true;
   }
 
   /** Whether an earlier attempt has begun. */

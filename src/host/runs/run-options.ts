@@ -81,6 +81,11 @@ export type RunContext = Pick<
 > & {
   readonly callId?: string | undefined;
   /**
+   * Whether the quotas have counted the attempt already, with the call that waits for the run. They are charged for what it uses all the same.
+   * @internal
+   */
+  readonly isCounted?: boolean | undefined;
+  /**
    * Returns for how long, in ms, a call that the run makes with `ctx.tools` waits for a person's approval (default: as long as the run); undefined
    * if it needs none. The run then waits, and `signal` decides as about `ctx.waitFor({ approval })`. If it rejects, the call is not made.
    * @default no call needs an approval

@@ -9,6 +9,8 @@ import type { CallContext } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { createMcpHandler } from "../../../src/host/mcp/server/index.ts";
 import { createRuns } from "../../../src/host/runs/runs.ts";
+import { MemoryQuotaStore } from "../../../src/host/tenants/quotas/memory-quota-store.ts";
+import type { QuotaCharge } from "../../../src/host/tenants/quotas/quota-store.ts";
 import { makeGlovebox, outputOf } from "../../support/host-zone.ts";
 import { CrashingStore } from "../runs/crashing-store.ts";
 
@@ -242,6 +244,42 @@ raise ValueError("no")`;
     });
     expect(await call(codeMode, "run_code", { code: "throw new Error('no')" })).toMatchObject({ status: "failed" });
     expect(await call(codeMode, "run_code", { code: "return (" })).toMatchObject({ status: "rejected" });
+  });
+
+  test("is counted once for its call, and charged once for what it used; a continuation counts by itself", async () => {
+    const begun = Date.now();
+    const charges: QuotaCharge[] = [];
+    class Charges extends MemoryQuotaStore {
+      override consume(given: readonly QuotaCharge[]): ReturnType<MemoryQuotaStore["consume"]> {
+        charges.push(...given);
+        return super.consume(given);
+      }
+    }
+    const rateLimit = { calls: 1, per: "minute", burst: 2 } as const;
+    const quotas = { calls: { month: 100 }, cpuMs: { month: 100_000 } };
+    await using own = await makeGlovebox({ rateLimit, quotas, quotaStore: new Charges({ now: () => begun }) });
+    await using codeMode = createCodeMode(own, {
+      language: "javascript",
+      runs: { store: new CrashingStore(), pollMs: 0 },
+    });
+    const used = (resource: string): number =>
+      charges.reduce((sum, one) => sum + (one.kind === "window" && one.name.startsWith(resource) ? one.amount : 0), 0);
+    const tokens = (): number => charges.filter(({ kind }) => kind === "rate").length;
+
+    const args = { code: "for (let n = 0; n < 1e7; n += 1); return 1" };
+    const result = await codeMode.execute({ id: "c", toolName: "run_code", arguments: args });
+    expect(outputOf(result)).toMatchObject({ status: "ok", value: 1 });
+    expect(result.usage.cpuMs).toBeGreaterThan(0);
+    expect([tokens(), used("calls"), used("cpuMs")]).toEqual([1, 1, Math.ceil(result.usage.cpuMs)]);
+
+    const { run } = await call(codeMode, "run_code", { code: "return await ctx.waitFor({ event: 'go' })" });
+    expect([tokens(), used("calls"), run?.waits]).toMatchObject([2, 2, [{ kind: "event" }]]);
+    const suspended = used("cpuMs");
+    expect(suspended).toBeGreaterThan(Math.ceil(result.usage.cpuMs));
+    // No token is left for the continuation, which therefore waits for one.
+    await codeMode.runs?.signal(run?.id ?? "", { event: "go", value: 1 });
+    expect([tokens(), used("calls"), used("cpuMs")]).toEqual([3, 3, suspended]);
+    expect((await codeMode.runs?.get(run?.id ?? ""))?.state).toBe("suspended");
   });
 
   test("is cancelled and undone if its call is cancelled before the caller has the id of the run", async () => {
