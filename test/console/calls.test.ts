@@ -353,7 +353,7 @@ describe("approvals of calls", () => {
     await card.getByText('"disk 7"').waitFor();
     await card.getByText("Erases a disk").waitFor();
     await card.getByRole("list", { name: "Possible effects" }).getByText("destructive").waitFor();
-    await card.getByText(/a program, over the API \(key_/).waitFor();
+    await card.getByText(/a program, over the API: .*key_/).waitFor();
     await card.getByLabel("Reason (optional)").fill("disk is empty");
     await card.getByRole("button", { name: "Approve" }).click();
     const outcome = page.getByRole("region", { name: "Decision about wipe" });
