@@ -18,6 +18,7 @@ type Failure = Extract<ToolResult, { success: false }>;
 
 interface StoredCall {
   readonly state: string;
+  readonly input: { readonly n: number };
   readonly output: unknown;
   readonly error: unknown;
   readonly attempts: number;
@@ -38,33 +39,25 @@ describe.for(STORES)("with %s", (kind) => {
     const headers = { prefer: "respond-async" };
     const send = (n: number) =>
       api<{ id: string }>("POST", "/v1/tenants/acme/tools/paced/calls", { input: { n } }, headers);
-    const enqueue = async (n: number): Promise<string> => {
-      const { status, body } = await send(n);
-      expect(status).toBe(202);
-      return body.id;
-    };
-    const ids = await Promise.all(Array.from({ length: 13 }, (_, n) => enqueue(n)));
+    const sent = await Promise.all(Array.from({ length: 13 }, (_, n) => send(n)));
+    const rejected = sent.filter(({ status }) => status !== 202);
+    const ids = sent.filter(({ status }) => status === 202).map(({ body }) => body.id);
     const read = async (id: string) => (await api<StoredCall>("GET", `/v1/tenants/acme/calls/${id}`)).body;
     await expect
       .poll(async () => (await Promise.all(ids.map(read))).filter(({ endedAt }) => endedAt === null), patiently)
       .toEqual([]);
     const calls = await Promise.all(ids.map(read));
     const beyond = calls.filter(({ state }) => state !== "succeeded");
-    for (const [n, call] of calls.entries()) {
+    for (const call of calls) {
       if (beyond.includes(call)) continue;
-      const { output, attempts, logs, error } = call;
-      expect([error, output, attempts, logs.length]).toEqual([null, n, 1, 1]);
+      const { output, attempts, logs, error, input } = call;
+      expect([error, output, attempts, logs.length]).toEqual([null, input.n, 1, 1]);
     }
-    expect(beyond).toEqual([
-      expect.objectContaining({
-        state: "failed",
-        effects: "none",
-        error: expect.objectContaining({
-          code: "QUOTA_EXCEEDED",
-          details: expect.objectContaining({ reason: "quota_used_up" }),
-        }),
-      }),
-    ]);
+    // On a busy machine, twelve calls may have run when the last one arrives: it is then rejected at once.
+    expect(beyond.length + rejected.length).toBe(1);
+    const usedUp = { code: "QUOTA_EXCEEDED", details: expect.objectContaining({ reason: "quota_used_up" }) };
+    for (const call of beyond) expect(call).toMatchObject({ state: "failed", effects: "none", error: usedUp });
+    for (const { status, body } of rejected) expect([status, body]).toMatchObject([429, { error: usedUp }]);
     // The rate gives twelve calls at least eleven quarters of a second.
     const begun = Math.min(...calls.map(({ createdAt }) => createdAt));
     expect(Math.max(...calls.map(({ endedAt }) => endedAt as number)) - begun).toBeGreaterThan(2_700);
