@@ -12,7 +12,7 @@ const UNIT = [
   "test/cli/{arguments,output}.test.ts",
   "test/console/{tunnel,versions}.test.ts",
   "test/executor/calls/hosted-sessions.test.ts",
-  "test/fleet/{check-history,lost-executors,placement,wire}.test.ts",
+  "test/fleet/{check-history,ended-sessions,lost-executors,placement,wire}.test.ts",
   "test/host/{json-schema,util}/*.test.ts",
   "test/host/adapters/http-status.test.ts",
   "test/host/agent/{conversation,routing-decision,tool-search}.test.ts",

@@ -128,9 +128,12 @@ export class ExecutorService implements AsyncDisposable {
   }
 
   #tick(): void {
-    this.#announce();
     const byControl = Map.groupBy(this.#calls.values(), ({ control }) => control);
-    for (const [control, calls] of byControl) this.#reportRunning(control, calls);
+    // Without NATS they would wait, and after a long outage thousands of them would arrive at once.
+    if (this.#options.connection.outageMs === 0) {
+      this.#announce();
+      for (const [control, calls] of byControl) this.#reportRunning(control, calls);
+    }
     const orphanedBefore = performance.now() - ORPHAN_MS;
     for (const [control, seenAt] of this.#controls) {
       if (seenAt > orphanedBefore && byControl.has(control)) continue;

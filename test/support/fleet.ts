@@ -19,6 +19,8 @@ export interface FleetOptions {
   readonly poolOf?: (id: string) => string;
   readonly host?: GloveboxOptions;
   readonly silenceMs?: number;
+  /** Largest message of NATS in bytes. */
+  readonly maxPayload?: number;
   readonly onEvent?: (event: FleetEvent) => void;
 }
 
@@ -39,12 +41,16 @@ export async function openFleet({
   poolOf = () => DEFAULT_POOL,
   host: options = {},
   silenceMs = 10_000,
+  maxPayload,
   onEvent,
 }: FleetOptions): Promise<Fleet> {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-fleet-"));
   const credentials = join(folder, "credentials");
   for (const [pool, ids] of Map.groupBy(executors, poolOf)) await writeCredentials(credentials, ids, pool);
-  const nats = await startNatsServer({ users: join(credentials, USERS_FILE) });
+  const nats = await startNatsServer({
+    users: join(credentials, USERS_FILE),
+    ...(maxPayload === undefined ? {} : { maxPayload }),
+  });
   const credentialsOf = (name: string): string => join(credentials, `${name}.json`);
   const host = await createGlovebox({
     kv: "memory",

@@ -206,9 +206,8 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
     attempt.sent();
   }
 
-  /** Ends an attempt: what its executor sends from now on is ignored. */
   #end(attempt: RemoteAttempt): void {
-    attempt.isOver = true;
+    attempt.end();
     attempt.executor.remove(attempt, attempt.isNested);
     const { call } = attempt;
     if (call.entry !== undefined) this.#queue.end(call.entry, performance.now() - call.placedAt);

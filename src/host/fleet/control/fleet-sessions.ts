@@ -6,6 +6,8 @@ import type { Job, SessionLoss, SessionPlacement } from "../../workers/pool-job.
 import type { SessionOrder } from "../../workers/worker-job.ts";
 import type { RemoteExecutor } from "./remote-executor.ts";
 
+const sessionEnded = (): ToolError => unavailable("session_ended", "The session has ended. Open a new one");
+
 type Executor = Pick<RemoteExecutor, "id" | "announcement" | "sessions" | "send">;
 
 /** A call that may belong to a session. */
@@ -47,9 +49,9 @@ export class FleetSession<Call extends SessionCall<Call>> {
 
   /** Ends the session, because its isolate is lost. Returns the error of its calls that have not begun. */
   lose(reason: SessionLoss): ToolError | undefined {
-    if (!this.#sessions.unbind(this)) return undefined;
-    const error = this.placement.onLost(reason);
-    if (this.call?.state === "queued") this.#sessions.owner.giveUpQueued(this.call, error);
+    const error = this.#sessions.unbind(this) ? this.placement.onLost(reason) : undefined;
+    // Also one that has waited since before the host ended the session.
+    if (this.call?.state === "queued") this.#sessions.owner.giveUpQueued(this.call, error ?? sessionEnded());
     return error;
   }
 
@@ -91,8 +93,7 @@ export class FleetSessions<Call extends SessionCall<Call>> {
     call.session = this.#bound.get(placement);
     if (call.session !== undefined) call.session.call = call;
     // In another isolate, the effects of the earlier calls would be missing.
-    else if (order.session?.resumes === true)
-      throw placement.onLost(undefined) ?? unavailable("session_ended", "The session has ended. Open a new one");
+    else if (order.session?.resumes === true) throw placement.onLost(undefined) ?? sessionEnded();
   }
 
   /** Binds the session of a call to its executor, if it has none. */

@@ -22,12 +22,15 @@ export class PartSender {
 
   async #sendAll(): Promise<void> {
     this.#isSending = true;
-    while (this.#waiting.length > 0) {
-      const next = this.#waiting.slice(0, CONCURRENT_PARTS);
-      this.#waiting = this.#waiting.slice(CONCURRENT_PARTS);
-      for (const send of next) send();
-      await this.#connection.flush();
+    try {
+      while (this.#waiting.length > 0) {
+        const next = this.#waiting.slice(0, CONCURRENT_PARTS);
+        this.#waiting = this.#waiting.slice(CONCURRENT_PARTS);
+        for (const send of next) send();
+        await this.#connection.flush();
+      }
+    } finally {
+      this.#isSending = false;
     }
-    this.#isSending = false;
   }
 }

@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { monotonicMs } from "../../../sandbox/contract/monotonic-time.ts";
 import { checkWorkerMessage } from "../../../sandbox/protocol/read-worker-message.ts";
+import { RunningTimer } from "../../util/running-timer.ts";
 import { type CallLossReason, LossEvent } from "../../workers/call-events.ts";
 import { largestFrame } from "../../workers/frame-size.ts";
 import { type CallMessage, OpenCall } from "../../workers/open-call.ts";
@@ -30,6 +31,13 @@ const PASSED_ON: ReadonlySet<string> = new Set<CallMessage["type"]>([
  * counts it once for calls that ran at the same time.
  */
 const EXECUTOR_LOST = new LossEvent("An executor was lost before its calls ended", true);
+
+/** Longest time in ms in which an executor must end a cancelled call. It kills a process that does not stop within a second. */
+const CANCEL_MS = 5_000;
+/** CPU time in ms that a call may use beyond its limit until it is stopped. */
+const CPU_SLACK_MS = 1_000;
+/** Threads that can compute for one call at the same time: V8 compiles and collects garbage on several. */
+const MAX_THREADS = 16;
 
 /** What the pool does when an attempt is over. */
 export interface AttemptOwner {
@@ -63,6 +71,7 @@ export class RemoteAttempt implements CallAttempt {
   /** Whether a message of the executor is being read in parts. */
   isReadingObject = false;
   #isGivenUp = false;
+  #cancelTimer: RunningTimer | undefined;
   /** Number of the last message to the executor. */
   sentMessages = 0;
   isOver = false;
@@ -143,6 +152,12 @@ export class RemoteAttempt implements CallAttempt {
     return true;
   }
 
+  /** What its executor sends from now on is ignored. */
+  end(): void {
+    this.isOver = true;
+    this.#cancelTimer?.[Symbol.dispose]();
+  }
+
   /** Ends the attempt: its token is no longer valid. Unless the executor reports an event, the executor itself is lost. */
   lose(loss: Omit<CallLossReason, "begun"> & { readonly begun?: boolean } = {}, peakBytes = 0): void {
     if (this.isOver) return;
@@ -196,6 +211,7 @@ export class RemoteAttempt implements CallAttempt {
     ) as CallMessage;
     // The tools of all tenants share the Python runtime, so an executor has no say in what its isolates load.
     if (event.type === "ended" && this.call.needs.python !== undefined) delete event.usedModules;
+    if (event.type === "ended") event.usage.cpuMs = this.#plausibleCpuMs(event.usage.cpuMs);
     if (placedMs !== undefined) this.#place(placedMs);
     if (isStarted === true) this.#open.receive({ type: "started", seq: 1 }, [], () => {});
     this.#open.meter(peakBytes);
@@ -209,8 +225,17 @@ export class RemoteAttempt implements CallAttempt {
     if (event.type === "ended" && !this.isOver) this.#owner.onEnded(this, event.usage.cpuMs, event.kept === true);
   }
 
+  /** Bounds the CPU time that the executor reports: it counts towards a quota, and towards the turn of the tenant on all executors. */
+  #plausibleCpuMs(reportedMs: number): number {
+    const sinceSent = performance.now() - (this.#sentAt ?? performance.now());
+    return Math.min(reportedMs, this.call.limits.cpuMs + CPU_SLACK_MS, sinceSent * MAX_THREADS);
+  }
+
+  /** An executor that does not end the call in time loses it: the call would keep its slot. */
   cancel(): void {
-    if (!this.isOver) this.executor.send({ type: "cancel", token: this.token });
+    if (this.isOver) return;
+    this.executor.send({ type: "cancel", token: this.token });
+    this.#cancelTimer ??= new RunningTimer(CANCEL_MS, () => this.lose());
   }
 
   credit(chunks: number): void {

@@ -6,7 +6,7 @@ import type { SessionLoss } from "../../workers/pool-job.ts";
 import type { FleetConnection } from "../connection.ts";
 import { describeObject, type ObjectOffers } from "../objects/object-offers.ts";
 import type { ControlMessage, PartRequest } from "../protocol/control-messages.ts";
-import { carriedBytes, MAX_DIRECT_BYTES, MAX_FLEET_SESSIONS } from "../protocol/message-fields.ts";
+import { carriedBytes, MAX_DIRECT_BYTES, MAX_FLEET_SESSIONS, MAX_PART_BYTES } from "../protocol/message-fields.ts";
 import { controlSubject, executorSubject } from "../protocol/subjects.ts";
 import { encodeFrame } from "../protocol/wire.ts";
 import type { Announced } from "./announcement.ts";
@@ -259,8 +259,11 @@ export class RemoteExecutor<Attempt extends TrackedAttempt = TrackedAttempt> imp
    * @throws {ObjectError} if it requests more than a correct executor does
    */
   sendPart(request: Omit<PartRequest, "key">): boolean {
-    const { token, name, from } = request;
-    const part = this.attempts.get(token)?.offers.partOf(request);
+    const { token, name, from, length } = request;
+    const offers = this.attempts.get(token)?.offers;
+    // The executor knows the largest payload, too: a part that NATS does not carry is not sent.
+    const part =
+      length > carriedBytes(this.#options.connection.maxPayload, MAX_PART_BYTES) ? undefined : offers?.partOf(request);
     // Published as it is: a part must not become an object, whose parts would be as large.
     const send = (): void => {
       const { key } = this.announcement;

@@ -6,6 +6,7 @@ import {
   MAX_FLEET_CALLS,
   MAX_FLEET_SESSIONS,
   MAX_SLOTS,
+  MAX_TIME,
   ObjectRefSchema,
   objectFields,
   objectName,
@@ -25,10 +26,10 @@ export const AnnouncementSchema = z.strictObject({
   key: secret,
   version: z.string().max(64),
   /** Start of the process, in ms since 1970. */
-  since: count,
+  since: z.int().min(0).max(MAX_TIME),
   slots: z.int().min(1).max(MAX_SLOTS),
   /** Calls that it runs, without nested ones. */
-  busy: count,
+  busy: z.int().min(0).max(MAX_SLOTS),
   isDraining: z.boolean(),
 });
 

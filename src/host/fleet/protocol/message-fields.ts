@@ -8,6 +8,8 @@ export const MAX_FLEET_CALLS = 8_192;
 
 /** Most calls that an executor runs at the same time, without nested ones. */
 export const MAX_SLOTS = 2_048;
+/** Latest time of a Date, in ms since 1970. */
+export const MAX_TIME = 8.64e15;
 
 /** Most sessions on one executor. */
 export const MAX_FLEET_SESSIONS = 4_096;
