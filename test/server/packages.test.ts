@@ -1,12 +1,18 @@
 // Uploads with a package.json and a lockfile: the server installs their packages from a registry, here one on this machine.
+import type { ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { packTar } from "modern-tar";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { checkLockfile, checkManifest } from "../../src/server/tools/package-files.ts";
+import { PackageInstaller } from "../../src/server/tools/packages.ts";
 import { apiOf } from "./support/api.ts";
 import { TestStores } from "./support/stores.ts";
 
@@ -154,7 +160,6 @@ describe("an upload with a lockfile", () => {
     expect([deployed.status, deployed.body.error]).toEqual([201, undefined]);
     const { body } = await api<Json>("POST", "/v1/tenants/acme/tools/greeter/calls", { input: { name: "Ada" } });
     expect([body.error, body.output]).toEqual([null, "Hello Ada"]);
-    const { existsSync } = await import("node:fs");
     expect(existsSync("/tmp/glovebox-installed")).toBe(false);
   });
 
@@ -253,6 +258,56 @@ describe("an upload with a lockfile", () => {
       const { status, body } = await deploy("unbundled", bundled({}), manifest, tool);
       expect([status, JSON.stringify(body)]).toEqual([422, expect.stringContaining("EINTEGRITY")]);
     });
+  });
+
+  test("is built with the limits of the server and of its tenant", async () => {
+    const failure = async (): Promise<string> => JSON.stringify((await deploy("limited")).body);
+    const policy = (value: Json) => api("PATCH", "/v1/tenants/acme", { policy: value });
+    onTestFinished(async () => void (await policy({})));
+    expect((await policy({ limits: { bundleBytes: 10 } })).status).toBe(200);
+    expect(await failure()).toMatch(/BUNDLE_FAILED.*10 bytes/);
+  });
+
+  test("is one of a few that are built at one time", async () => {
+    await deploy("greeter");
+    let running = 0;
+    let most = 0;
+    const onStart = (message: unknown): void => {
+      running += 1;
+      most = Math.max(most, running);
+      (message as { readonly process: ChildProcess }).process.once("exit", () => {
+        running -= 1;
+      });
+    };
+    subscribe("child_process", onStart);
+    onTestFinished(() => void unsubscribe("child_process", onStart));
+    const deployed = await Promise.all(Array.from({ length: 12 }, (_, n) => deploy(`parallel${n}`)));
+    expect(deployed.map(({ status }) => status)).toEqual(deployed.map(() => 201));
+    expect(most).toBeLessThan(deployed.length);
+  });
+
+  test("takes turns with the uploads of other tenants", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "glovebox-packages-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const installer = new PackageInstaller(
+      { allow: ["greet", "@words/*"], registry: `${origin}/`, timeoutMs: 60_000, maxBytes: 1024 * 1024 },
+      folder,
+    );
+    const files = { "package.json": JSON.stringify(MANIFEST), "package-lock.json": JSON.stringify(lockOf()) };
+    const started: string[] = [];
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const build = (tenantId: string): Promise<void> =>
+      installer.build(files, tenantId, async () => {
+        started.push(tenantId);
+        await released;
+      });
+    const builds = Array.from({ length: 10 }, () => build("flood"));
+    builds.push(build("other"));
+    await vi.waitFor(() => expect(started).toContain("other"), { timeout: 60_000 });
+    expect(started.toSorted()).toEqual(["flood", "flood", "other"]);
+    release();
+    await Promise.all(builds);
+    expect(started).toHaveLength(11);
   });
 
   test("is rejected where the operator has not allowed packages", async () => {

@@ -1,6 +1,6 @@
 // Builds what was uploaded, with its npm packages, and reads its definition.
 import type * as z from "zod";
-import { createGlovebox, type Glovebox, ToolError, type ToolInspection } from "../../host/index.ts";
+import { createGlovebox, type Glovebox, type PartialLimits, ToolError, type ToolInspection } from "../../host/index.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import { type Files, unpackArchive } from "./archive.ts";
 import type { SourceModeSchema, UploadedCode } from "./deployment-request.ts";
@@ -16,7 +16,12 @@ export interface BuildUploadDependencies {
   readonly glovebox: Glovebox;
   /** Undefined if uploads may not install packages. */
   readonly installer: PackageInstaller | undefined;
+  /** Limits of every call of the server. */
+  readonly limits: PartialLimits;
 }
+
+/** The tenant that an upload is built for. */
+export type BuildTenant = Pick<TenantRecord, "id" | "policy">;
 
 /** @throws {ToolError} CAPABILITY_DENIED for a capability that the tenant's tools cannot have */
 export function grantsFor({ policy }: TenantRecord, { definition }: ToolInspection): readonly string[] {
@@ -36,16 +41,16 @@ export function grantsFor({ policy }: TenantRecord, { definition }: ToolInspecti
  * @param map the source map of the upload: errors name the author's files
  */
 async function inspect(
-  { glovebox, installer }: BuildUploadDependencies,
-  tenantId: string,
+  dependencies: BuildUploadDependencies,
+  tenant: BuildTenant,
   source: Source,
   named: Pick<UploadedCode, "name" | "defaultName" | "language">,
   map: UploadedSourceMap | undefined,
 ): Promise<ToolInspection> {
   try {
     return needsPackages(source)
-      ? await inspectWithPackages(installer, { ...source, ...named })
-      : await glovebox.inspectTool({ ...source, ...named }, { tenantId });
+      ? await inspectWithPackages(dependencies, tenant, { ...source, ...named })
+      : await dependencies.glovebox.inspectTool({ ...source, ...named }, { tenantId: tenant.id });
   } catch (thrown) {
     if (!(thrown instanceof ToolError)) throw thrown;
     const error =
@@ -82,10 +87,11 @@ function needsPackages(source: Source): source is Extract<Source, { readonly fil
 
 /**
  * Builds a tool with its packages. The bundle contains them, so that they are needed only here.
- * @throws {ToolError} as {@link PackageInstaller.install} and `Glovebox.inspectTool`; CAPABILITY_DENIED if no packages may be installed
+ * @throws {ToolError} as {@link PackageInstaller.build} and `Glovebox.inspectTool`; CAPABILITY_DENIED if no packages may be installed
  */
 async function inspectWithPackages(
-  installer: PackageInstaller | undefined,
+  { installer, limits }: BuildUploadDependencies,
+  { id: tenantId, policy }: BuildTenant,
   { files, ...input }: { readonly files: Files; readonly entry?: string | undefined },
 ): Promise<ToolInspection> {
   if (installer === undefined) {
@@ -93,11 +99,19 @@ async function inspectWithPackages(
       "The upload has a package-lock.json, but the operator of this server has not allowed packages (options.packages). Deploy with `glovebox deploy`, which bundles the packages, or leave the file out";
     throw new ToolError("CAPABILITY_DENIED", message);
   }
-  const packagesDir = await installer.install(files);
   const { "package-lock.json": _, ...sources } = files;
-  // Its own, because the packages are those of this upload.
-  await using builder = await createGlovebox({ bundler: { packagesDir }, cache: false, workers: { max: 1 } });
-  return await builder.inspectTool({ ...input, files: sources });
+  return await installer.build(files, tenantId, async (packagesDir) => {
+    // Its own, because the packages are those of this upload.
+    await using builder = await createGlovebox({
+      tenancy: "multi",
+      limits,
+      tenants: () => ({ limits: policy.limits }),
+      bundler: { packagesDir },
+      cache: false,
+      workers: { max: 1 },
+    });
+    return await builder.inspectTool({ ...input, files: sources }, { tenantId });
+  });
 }
 
 /** Returns the files of a Python tool: a single source is `tool.py`. */
@@ -118,15 +132,15 @@ export interface BuiltUpload {
 
 /** Builds an upload, and checks the name of its tool. @throws {ToolError} as `deploy` */
 export async function buildUpload(
-  { glovebox, installer }: BuildUploadDependencies,
-  tenantId: string,
+  dependencies: BuildUploadDependencies,
+  tenant: BuildTenant,
   { name, defaultName, language, ...upload }: UploadedCode,
 ): Promise<BuiltUpload> {
   const map = "sourceMap" in upload ? upload.sourceMap : undefined;
   const uploadedMap = map === undefined ? undefined : parseUploadedSourceMap(map);
   const source = await toSource(upload);
   const named = { name, defaultName, language };
-  const inspection = await inspect({ glovebox, installer }, tenantId, source, named, uploadedMap);
+  const inspection = await inspect(dependencies, tenant, source, named, uploadedMap);
   const { definition, bundle } = inspection;
   if (definition.name === "." || definition.name === "..") {
     const message = `The tool's name is "${definition.name}", which no URL can contain. Deploy it with another name`;

@@ -1,6 +1,6 @@
 // Deploys a tool: builds what was uploaded, compares its requests with those of the live version, stores it as a new version, and releases it.
 import { createHash } from "node:crypto";
-import { type PartialLimits, ToolError, unavailable } from "../../host/index.ts";
+import { ToolError, unavailable } from "../../host/index.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";
@@ -26,7 +26,13 @@ import {
 } from "../records/tool-versions.ts";
 import { emitEvents, type WebhookEvent } from "../records/webhooks.ts";
 import { changeExclusively } from "../records/write-lock.ts";
-import { type BuildUploadDependencies, type BuiltUpload, buildUpload, grantsFor } from "./build-upload.ts";
+import {
+  type BuildTenant,
+  type BuildUploadDependencies,
+  type BuiltUpload,
+  buildUpload,
+  grantsFor,
+} from "./build-upload.ts";
 import type { Deployment } from "./deployment-request.ts";
 import { compareRequests, type RequestDiff } from "./requested-access.ts";
 import { LIVE } from "./tenant-tools.ts";
@@ -46,8 +52,6 @@ export interface DeployedVersion {
 interface DeploymentDependencies extends BuildUploadDependencies {
   readonly db: Db;
   readonly kind: DatabaseKind;
-  /** Limits of every call of the server. */
-  readonly limits: PartialLimits;
 }
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
@@ -226,13 +230,14 @@ async function recordDeployment(
  */
 export async function deploy(
   dependencies: DeploymentDependencies,
-  tenantId: string,
+  uploader: BuildTenant,
   upload: Deployment,
   { actor, keyId, mayApprove }: Deployer,
 ): Promise<DeployedVersion> {
   const { db, kind } = dependencies;
   const { limits, isolateLifetime, alias, canaryPercent, approve, ...code } = upload;
-  const built = await buildUpload(dependencies, tenantId, code);
+  const { id: tenantId } = uploader;
+  const built = await buildUpload(dependencies, uploader, code);
   return await changeExclusively({ db, kind }, async (transaction) => {
     const tenant = await findTenant(transaction, tenantId);
     if (tenant === undefined) throw unavailable("tenant_deleted", "The tenant was deleted meanwhile");

@@ -6,6 +6,7 @@ import { chown, cp, mkdir, mkdtemp, readdir, rename, rm, stat, utimes, writeFile
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import * as z from "zod";
+import { BuildSlots } from "../../bundler/compile/build-slots.ts";
 import { makeFolder } from "../../bundler/locate/make-folder.ts";
 import { ToolError } from "../../host/index.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
@@ -42,8 +43,8 @@ export type PackagesConfig = z.output<typeof PackagesSchema>;
 const MAX_KEPT = 20;
 /** Time in ms between two measurements of an installation's size. */
 const MEASURE_MS = 500;
-/** Installations that run at one time. */
-const MAX_PARALLEL = 2;
+/** Uploads that are installed and built at one time. One tenant has at most all but one of them. */
+const MAX_PARALLEL = 3;
 const NOBODY = 65_534;
 
 const hasCode = (thrown: unknown, code: string): boolean => (thrown as NodeJS.ErrnoException | null)?.code === code;
@@ -61,13 +62,18 @@ async function bytesOf(folder: string): Promise<number> {
   return bytes;
 }
 
+/** The checked package.json and package-lock.json. */
+interface PackageFiles {
+  readonly text: string;
+  readonly lock: string;
+}
+
 /** Installs packages and keeps them. */
 export class PackageInstaller {
   readonly #config: PackagesConfig;
   readonly #directory: string;
   readonly #running = new Map<string, Promise<string>>();
-  readonly #waiting: (() => void)[] = [];
-  #active = 0;
+  readonly #slots = new BuildSlots(MAX_PARALLEL);
 
   /** @param directory where installations are kept */
   constructor(config: PackagesConfig, directory: string) {
@@ -76,14 +82,19 @@ export class PackageInstaller {
   }
 
   /**
-   * Installs the packages of an upload, unless they are installed already.
-   * @returns the folder that contains `node_modules`
+   * Installs the packages of an upload, unless they are installed already, and builds it. The builds of tenants take turns.
+   * @param build receives the folder that contains `node_modules`
    * @throws {ToolError} PARAM_INVALID for a manifest or lockfile that cannot be installed; CAPABILITY_DENIED for a package that the operator
    *   does not allow; BUNDLE_FAILED if npm fails, takes too long or installs too much
    */
-  async install(files: Files): Promise<string> {
+  async build<Built>(files: Files, tenantId: string, build: (packagesDir: string) => Promise<Built>): Promise<Built> {
     const text = checkManifest(files["package.json"] ?? "", this.#config);
     const lock = checkLockfile(files["package-lock.json"] ?? "", this.#config);
+    using _slot = await this.#slots.acquire(tenantId);
+    return await build(await this.#install({ text, lock }));
+  }
+
+  async #install({ text, lock }: PackageFiles): Promise<string> {
     const hash = createHash("sha256")
       .update(JSON.stringify([this.#config.registry, text, lock]))
       .digest("hex");
@@ -94,7 +105,7 @@ export class PackageInstaller {
     return await installing;
   }
 
-  async #installOnce(hash: string, files: { readonly text: string; readonly lock: string }): Promise<string> {
+  async #installOnce(hash: string, files: PackageFiles): Promise<string> {
     const kept = join(this.#directory, hash);
     const now = new Date();
     try {
@@ -103,8 +114,6 @@ export class PackageInstaller {
     } catch (thrown) {
       if (!hasCode(thrown, "ENOENT")) throw thrown;
     }
-    if (this.#active >= MAX_PARALLEL) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    this.#active += 1;
     // Not in the data folder, which a user without rights cannot reach.
     const work = await mkdtemp(join(tmpdir(), "glovebox-install-"));
     try {
@@ -126,8 +135,6 @@ export class PackageInstaller {
       return kept;
     } finally {
       await rm(work, { recursive: true, force: true });
-      this.#active -= 1;
-      this.#waiting.shift()?.();
     }
   }
 

@@ -72,7 +72,7 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
           kind: database.kind,
           limits: dependencies.limits,
         },
-        c.get("tenant").id,
+        c.get("tenant"),
         upload,
         {
           actor: c.get("actor"),
