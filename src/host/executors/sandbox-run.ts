@@ -35,6 +35,9 @@ import type { SandboxSession, SandboxTool } from "./sandbox-tool.ts";
 /** Longest time in ms that an aborted call waits for its process to report what it cost. */
 const CANCEL_GRACE_MS = 50;
 
+/** Longest time in ms that a call waits for that report if its host has stopped it, for example because its run waits. No caller is in a hurry. */
+const STOP_GRACE_MS = 1_000;
+
 export interface SandboxRunOptions {
   readonly tool: SandboxTool;
   readonly sent: SentBundle;
@@ -64,6 +67,9 @@ export class SandboxRun implements CallListener, ChainedRun {
   #placedAt: number | undefined;
   #ticket: Ticket | undefined;
   #resolve: ((execution: Execution) => void) | undefined;
+  /** Set when the host has stopped the call: because of its journal or recording, or because its run waits. */
+  #stopped: ToolError | undefined;
+  #graceTimer: NodeJS.Timeout | undefined;
   /** Receives the chunks of a streaming call. */
   readonly onChunks: CallListener["onChunks"];
   /** Receives the turns of a call that is recorded. */
@@ -143,21 +149,11 @@ export class SandboxRun implements CallListener, ChainedRun {
 
   async run(): Promise<Execution> {
     const { signal } = this.#call;
-    let graceTimer: NodeJS.Timeout | undefined;
     let abort: (() => void) | undefined;
     try {
       const execution = await new Promise<Execution>((resolve) => {
         this.#resolve = resolve;
-        abort = () => {
-          // Before its pending requests fail: their failures are not answers of the run.
-          void this.#run?.end();
-          const stopped = (): void => resolve({ usage: this.#usage(), error: signal.reason as ToolError });
-          this.#ticket?.cancel();
-          // Its pending requests end now, without waiting for the process's report.
-          this.#scope?.[Symbol.dispose]();
-          if (this.#placedAt === undefined) stopped();
-          else graceTimer = setTimeout(stopped, CANCEL_GRACE_MS);
-        };
+        abort = () => this.#cancel(CANCEL_GRACE_MS);
         // The caller may have its answer already: loading the code or storing the start of a run takes time.
         if (signal.aborted) return abort();
         this.#ticket = this.#enqueue();
@@ -173,7 +169,8 @@ export class SandboxRun implements CallListener, ChainedRun {
       }
       return shown;
     } finally {
-      clearTimeout(graceTimer);
+      this.#resolve = undefined;
+      clearTimeout(this.#graceTimer);
       if (abort !== undefined) signal.removeEventListener("abort", abort);
       this.#scope?.[Symbol.dispose]();
     }
@@ -304,6 +301,8 @@ export class SandboxRun implements CallListener, ChainedRun {
   }
 
   onCapability(name: string, text: string, request: CapabilityRequest): void {
+    // Its guest does not know yet that the call has been stopped.
+    if (this.#stopped !== undefined) return;
     if (this.#replayRun !== undefined && name !== "log") {
       this.#answerFrom(this.#replayRun.replay, name, text, request);
       return;
@@ -375,12 +374,25 @@ export class SandboxRun implements CallListener, ChainedRun {
     }
   }
 
+  /** Stops the call: it ends with this reason, whatever its process reports. An earlier reason, or that of its signal, counts. */
   #stop(reason: unknown): void {
-    const { signal } = this.#call;
-    // An aborted call reports its own reason.
-    const error = signal.aborted ? (signal.reason as ToolError) : toToolError(reason);
-    this.#resolve?.({ usage: this.#usage(), error });
+    if (this.#resolve === undefined || this.#stopped !== undefined || this.#call.signal.aborted) return;
+    this.#stopped = toToolError(reason);
+    this.#cancel(STOP_GRACE_MS);
+  }
+
+  /** Cancels the call, which ends when its process has reported what it cost, or after `graceMs`. */
+  #cancel(graceMs: number): void {
+    const error = this.#stopped ?? (this.#call.signal.reason as ToolError);
+    // Before its pending requests fail: their failures are not answers of the run.
+    void this.#run?.end();
     this.#ticket?.cancel();
+    // Its pending requests end now, without waiting for the process's report.
+    this.#scope?.[Symbol.dispose]();
+    const end = (): void => this.#resolve?.({ usage: this.#usage(), error });
+    clearTimeout(this.#graceTimer);
+    if (this.#placedAt === undefined) end();
+    else this.#graceTimer = setTimeout(end, graceMs);
   }
 
   onIdle(isIdle: boolean): void {
@@ -437,6 +449,7 @@ export class SandboxRun implements CallListener, ChainedRun {
   }
 
   #toLossError({ begun, cause, outOfMemory, event }: CallLossReason, usage: ToolUsage): ToolError {
+    if (this.#stopped !== undefined) return this.#stopped;
     // An aborted call reports its own reason, however its process ended.
     if (this.#call.signal.aborted) return this.#call.signal.reason as ToolError;
     if (cause !== undefined) return cause;
@@ -457,6 +470,7 @@ export class SandboxRun implements CallListener, ChainedRun {
   #toExecution(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): Execution {
     const { limits, definition, signal } = this.#call;
     const usage = this.#usage(message, peakBytes);
+    if (this.#stopped !== undefined) return { usage, error: this.#stopped };
     const [text] = parts;
     if (message.outcome === "output" && text !== undefined)
       return { usage, ...toGuestOutput(definition.name, text, parts) };

@@ -1,10 +1,12 @@
 // Durable runs: what suspends them, how they continue, and what is never done twice. A process that dies is a store that takes nothing more from
 // it; test/server/runs.test.ts kills real processes.
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
+import type { RunsOptions } from "../../../src/host/runs/run-options.ts";
 import type { RunKey, RunRecord } from "../../../src/host/runs/run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
@@ -264,6 +266,22 @@ describe("a durable run", () => {
     const short = createRuns(glovebox, { store: new CrashingStore(), pollMs: 0, lifetimeMs: 1 });
     const { id } = await short.start({ toolName, arguments: { n: 0 } });
     await expect.poll(() => stateOf(short, id), { timeout: 200_000 }).toBe("failed");
+  });
+
+  test("costs no CPU time while it waits, also if it has waited for a capability before", async () => {
+    const toolName = await addTool(
+      "export default async (_, ctx) => { await ctx.act('long'); return await ctx.waitFor({ event: 'go' }); };",
+    );
+    const waitMs = 2_000;
+    hold = sleep(waitMs);
+    const attempts: number[] = [];
+    const onAttempt: RunsOptions["onAttempt"] = (_, { usage }) => void attempts.push(usage.cpuMs);
+    const runs = createRuns(glovebox, { store: new MemoryRunStore(), pollMs: 0, onAttempt });
+    const { id } = await runs.start({ toolName });
+    expect((await runs.signal(id, { event: "go", value: null })).state).toBe("succeeded");
+    expect(attempts).toHaveLength(2);
+    for (const cpuMs of attempts) expect(cpuMs).toBeLessThan(waitMs / 2);
+    await runs.close();
   });
 
   test("a host prepares each attempt, sets the limits of a tenant, and hears of each attempt", async () => {
