@@ -2,9 +2,16 @@
 // to the current schema once.
 import { join } from "node:path";
 import { Kysely, sql } from "kysely";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
+import { isOutage } from "../../src/server/database/constraint-errors.ts";
 import { checkSchema, migrate } from "../../src/server/database/migrate.ts";
-import { type Db, type OpenDatabase, openDatabase, SQLITE_FILE } from "../../src/server/database/open-database.ts";
+import {
+  type Db,
+  isLostConnection,
+  type OpenDatabase,
+  openDatabase,
+  SQLITE_FILE,
+} from "../../src/server/database/open-database.ts";
 import { createPostgresDialect } from "../../src/server/database/postgres-dialect.ts";
 import type { DatabaseSchema } from "../../src/server/database/schema.ts";
 import { createSqliteDialect, openSqlite } from "../../src/server/database/sqlite-dialect.ts";
@@ -110,6 +117,48 @@ describe("two servers on one Postgres", () => {
       expect(rows.filter(({ action }) => action === "tenant.created")).toHaveLength(40);
     });
   });
+});
+
+test("changes that wait for another server's hold one connection, run in their order, and wait for a limited time", async () => {
+  await using store = await stores.create("postgres");
+  await using database = await openStore(store);
+  await using other = await openStore(store, false);
+  const { db } = database;
+  const countWaiting = async (): Promise<number> => {
+    const { rows } = await sql`select 1 from pg_locks where locktype = 'advisory' and not granted`.execute(other.db);
+    return rows.length;
+  };
+  const held = Promise.withResolvers<void>();
+  const hasLock = Promise.withResolvers<void>();
+  const holder = changeExclusively(other, async () => {
+    hasLock.resolve();
+    await held.promise;
+  });
+  await hasLock.promise;
+  const order: number[] = [];
+  // More than the pool has connections.
+  const indexes = Array.from({ length: 30 }, (_, index) => index);
+  const changes = indexes.map((index) =>
+    changeExclusively(database, async (transaction) => {
+      order.push(index);
+      await sql`select 1`.execute(transaction);
+      if (index % 3 === 1) throw new Error("rolled back");
+    }),
+  );
+  const settled = Promise.allSettled(changes);
+  const late = changeExclusively(database, async () => order.push(-1), 10);
+  const error = await late.catch((thrown: unknown) => thrown);
+  // The server answers it with 503 and Retry-After.
+  expect([isOutage(error), isLostConnection(error)]).toEqual([true, false]);
+  await vi.waitFor(async () => expect(await countWaiting()).toBeGreaterThan(0), { timeout: 60_000 });
+  // Reads have connections meanwhile: without one, they would fail.
+  expect(await Promise.all(indexes.map(() => listKeys(db, null, { limit: 10 })))).toHaveLength(30);
+  expect(await countWaiting()).toBe(1);
+  held.resolve();
+  await holder;
+  const outcomes = await settled;
+  expect(outcomes.filter(({ status }) => status === "rejected")).toHaveLength(10);
+  expect(order).toEqual(indexes);
 });
 
 describe.for(STORES)("migrations with %s", (kind) => {
