@@ -25,6 +25,15 @@ function failure(thrown: unknown): Execution {
   return { usage: NO_USAGE, error, isSourceFailure: true };
 }
 
+/** Returns what an executor has answered. An executor of the host may answer anything: without an outcome, its circuit would wait for one. */
+function toExecution(answer: Execution | undefined): Execution {
+  const hasUsage = typeof answer?.usage === "object" && answer.usage !== null;
+  if (hasUsage && ("error" in answer ? answer.error instanceof ToolError : isText(answer.outputText))) return answer;
+  return failure(new TypeError("Expected usage, and outputText or an error"));
+}
+
+const isText = (value: unknown): boolean => typeof value === "string" || Buffer.isBuffer(value);
+
 /** Runs a call and returns its outcome. Never rejects. Does not start a call whose signal has already aborted. */
 export async function executeCall(executor: ToolExecutor, call: PreparedCall, log: CallLog): Promise<Execution> {
   if (call.signal.aborted) return failure(call.signal.reason);
@@ -42,8 +51,10 @@ export async function executeCall(executor: ToolExecutor, call: PreparedCall, lo
       { once: true },
     );
     try {
-      // An executor of the host may return anything.
-      Promise.resolve(executor.execute(call, log)).then(resolve, (thrown: unknown) => resolve(failure(thrown)));
+      Promise.resolve(executor.execute(call, log)).then(
+        (answer) => resolve(toExecution(answer)),
+        (thrown: unknown) => resolve(failure(thrown)),
+      );
     } catch (thrown) {
       resolve(failure(thrown));
     }

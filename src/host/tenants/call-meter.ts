@@ -75,8 +75,6 @@ export function withBytes(
   { inputText, inputBytes, meter }: MeteredCall,
   streamedBytes: number,
 ): Execution {
-  // An executor of the host may return anything.
-  if (typeof execution.usage !== "object") throw new TypeError("The executor answered without usage");
   const usage: ToolUsage = {
     ...execution.usage,
     inputBytes: lengthOf(inputText) + sizeOfBytes(inputBytes),

@@ -3,6 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { CallContext, ToolCall, ToolResult } from "../../../src/host/contract/tool-call.ts";
+import { NO_USAGE } from "../../../src/host/contract/tool-call.ts";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import { type HostToolDefinition, ToolRouter, type ToolRouterOptions } from "../../../src/host/routing/tool-router.ts";
 import { type ErrorDetails, ToolError } from "../../../src/sandbox/contract/errors.ts";
@@ -612,6 +613,10 @@ describe("ToolRouter.execute() and internal failures", () => {
     ["nothing", undefined],
     ["text", "done"],
     ["an object without usage", { outputText: "1" }],
+    ["an object whose usage is null", { outputText: "1", usage: null }],
+    ["an object without an output", { usage: NO_USAGE }],
+    ["an error that is no ToolError", { usage: NO_USAGE, error: new Error("no") }],
+    ["an error that is null", { usage: NO_USAGE, error: null }],
   ])("returns INTERNAL if an executor returns %s", async ([, answer]) => {
     const router = new ToolRouter();
     router.registry.add(makeTool({ executor: { source: "host", wants: "value", execute: () => answer as never } }));

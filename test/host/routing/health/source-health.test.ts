@@ -144,6 +144,25 @@ describe("ToolRouter, a host function that keeps failing", () => {
     expect(await repeat(8, () => run(router, {}, {}, 5))).toEqual(Array(8).fill("TOOL_TIMEOUT"));
   });
 
+  test.for<[string, unknown]>([
+    ["nothing", undefined],
+    ["no usage", { outputText: "1" }],
+    ["no output", { usage: NO_USAGE }],
+    ["no ToolError", { usage: NO_USAGE, error: null }],
+  ])("is tried again after a probe whose executor returned %s", async ([, answer]) => {
+    const router = new ToolRouter({ health: { failures: 1, openMs: 10, maxOpenMs: 10 } });
+    const answers: unknown[] = [undefined, answer, { usage: NO_USAGE, outputText: '"well"' }];
+    const execute = async (): Promise<never> => answers.shift() as never;
+    router.add(makeTool({ executor: { source: "host", sourceId: "host:probe", wants: "value", execute } }));
+    const codes: string[] = [];
+    while (answers.length > 0) {
+      await vi.waitFor(() => expect(router.health()[0]?.nextProbeAt ?? 0).toBeLessThan(Date.now()));
+      codes.push(codeOf(await run(router)));
+      if (codes.length < 3) expect(router.health()).toMatchObject([{ state: "open" }]);
+    }
+    expect(codes).toEqual(["INTERNAL", "INTERNAL", "ok"]);
+  });
+
   test("another function by its name begins anew", async () => {
     const router = routerOf(never);
     await repeat(3, () => run(router, {}, {}, 10));
