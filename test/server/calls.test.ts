@@ -169,7 +169,11 @@ describe.for(STORES)("with %s", (kind) => {
     const repeatable = toRow({ ...dead, effects: "possible", tool_name: "idempotent" });
     const sync = toRow({ ...dead, effects: "possible", mode: "sync", tool_name: "idempotent", input: null });
     const hopeless = toRow({ ...dead, tool_name: "claimed", attempts: 99 });
-    await insertCalls(db, [claimed, started, repeatable, sync, hopeless]);
+    const cancelled = toRow({ ...dead, effects: "possible", tool_name: "idempotent", cancel_requested: 1 });
+    const policy = TenantPolicySchema.parse({ retention: { keepContent: false } });
+    await insertTenant(db, { id: "discreet", name: "discreet", policy });
+    const discreet = toRow({ ...dead, tenant_id: "discreet", effects: "possible", input: '"not kept"' });
+    await insertCalls(db, [claimed, started, repeatable, sync, hopeless, cancelled, discreet]);
     const ran: string[] = [];
     const queue = new CallQueue({
       db,
@@ -183,16 +187,26 @@ describe.for(STORES)("with %s", (kind) => {
       isIdempotent: async ({ tool_name }) => tool_name === "idempotent",
     });
     queue.start();
-    const all = [claimed, started, repeatable, sync, hopeless];
+    const all = [claimed, started, repeatable, sync, hopeless, cancelled, discreet];
+    const find = ({ tenant_id: tenantId, id }: CallRow) => findCall(db, tenantId, id);
     await expect
-      .poll(async () => (await Promise.all(all.map(({ id }) => findCall(db, "acme", id)))).map((row) => row?.state))
-      .toEqual(["succeeded", "failed", "succeeded", "failed", "failed"]);
+      .poll(async () => (await Promise.all(all.map(find))).map((row) => row?.state))
+      .toEqual(["succeeded", "failed", "succeeded", "failed", "failed", "cancelled", "failed"]);
     await queue[Symbol.asyncDispose]();
     expect(ran.toSorted()).toEqual([claimed.id, repeatable.id].toSorted());
     const failed = await findCall(db, "acme", started.id);
     expect(failed).toMatchObject({ effects: "possible", error: expect.stringContaining("server_ended") });
     expect(JSON.parse(failed?.error ?? "")).toMatchObject({ docs: "docs/reference/errors/SANDBOX_CRASHED.md" });
     expect(failed?.input).not.toContain("hunter2hunter2");
+    expect(failed?.input).toContain("password");
+    expect((await find(discreet))?.input).toBeNull();
+    expect(JSON.parse((await find(cancelled))?.error ?? "")).toMatchObject({
+      code: "CANCELLED",
+      message: expect.stringContaining("Effects of the call are possible"),
+    });
+    const neverBegun = await find(hopeless);
+    expect(neverBegun).toMatchObject({ effects: "none", error: expect.stringContaining("The call had not begun") });
+    expect(neverBegun?.error).not.toContain("are possible");
   });
 
   test("two queues run each call once", async () => {
