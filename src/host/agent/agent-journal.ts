@@ -11,6 +11,7 @@ import { toFailure } from "../pipeline/normalize.ts";
 import { RunStoreSchema } from "../runs/run-options.ts";
 import type { RunClaim, RunStore } from "../runs/run-store.ts";
 import { tenancyOf } from "../tenants/tenancy.ts";
+import { clockOf } from "../util/store-clock.ts";
 import type { AgentOutcome } from "./agent-events.ts";
 import { type AgentRouter, type CallRouter, toCallRouter, toolsOf } from "./call-tool.ts";
 import type { Message, Model, ModelEvent } from "./model.ts";
@@ -114,8 +115,9 @@ export class AgentJournal implements AsyncDisposable {
       this.#length += text.length;
       this.#read(parseEntry(text));
     }
+    const now = clockOf(store);
     const renew = (): void => {
-      store.renew(claim, Date.now() + leaseMs).then(
+      store.renew(claim, now() + leaseMs).then(
         (isOurs) => {
           this.#isOpen &&= isOurs;
         },
@@ -329,7 +331,7 @@ function parseEntry(text: string): Entry {
 export async function openAgentJournal(options: AgentJournalOptions): Promise<AgentJournal> {
   const parsed = parseOptions(OptionsSchema, options, "options");
   const { store, id, tenantId = "default", leaseMs, lifetimeMs } = parsed;
-  const now = Date.now();
+  const now = clockOf(store)();
   const key = { tenantId, id };
   const times = { createdAt: now, expiresAt: now + lifetimeMs, leaseUntil: now + leaseMs };
   const created = await store.create(

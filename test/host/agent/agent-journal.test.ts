@@ -9,6 +9,8 @@ import {
   openAgentJournal,
 } from "../../../src/host/agent/index.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
+import type { RunClaim } from "../../../src/host/runs/run-store.ts";
 import { failureOf, makeGlovebox } from "../../support/host-zone.ts";
 import { call, callEvent, finish, textEvent } from "../../support/scripted-model.ts";
 import { CrashingStore } from "../runs/crashing-store.ts";
@@ -121,4 +123,29 @@ test("belongs to one process at a time", async () => {
   expect(effects).toEqual([]);
   await second[Symbol.asyncDispose]();
   expect(await failureOf(openAgentJournal({ store, id: "" }))).toMatchObject({ code: "PARAM_INVALID" });
+});
+
+test("leases and lifetimes go by the clock of the store", async () => {
+  class ClockedStore extends MemoryRunStore {
+    time = 1_000_000_000;
+    isStopped = false;
+    now(): number {
+      return this.time;
+    }
+    override async renew(claim: RunClaim, until: number): Promise<boolean> {
+      return this.isStopped || (await super.renew(claim, until));
+    }
+  }
+  const store = new ClockedStore();
+  const leaseMs = 100;
+  const find = () => store.find({ tenantId: "default", id: "a" });
+  await using _first = await openAgentJournal({ store, id: "a", leaseMs, lifetimeMs: 5_000 });
+  expect(await find()).toMatchObject({ createdAt: 1_000_000_000, expiresAt: 1_000_005_000, leaseUntil: 1_000_000_100 });
+  store.time += 60;
+  await expect.poll(async () => (await find())?.leaseUntil).toBe(store.time + leaseMs);
+  expect(await failureOf(openAgentJournal({ store, id: "a", leaseMs }))).toMatchObject({ code: "NAME_TAKEN" });
+  store.isStopped = true;
+  store.time += leaseMs + 1;
+  await using _second = await openAgentJournal({ store, id: "a", leaseMs });
+  expect(await find()).toMatchObject({ state: "running", leaseUntil: store.time + leaseMs });
 });
