@@ -2,7 +2,7 @@
 import type { ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -117,7 +117,7 @@ afterAll(async () => {
   await stores[Symbol.asyncDispose]();
 });
 
-const MANIFEST: Json = { dependencies: { greet: "1.0.0" } };
+const MANIFEST = { dependencies: { greet: "1.0.0" } };
 function lockOf(change: (packages: { [path: string]: Json }) => void = () => {}): Json {
   const packages: { [path: string]: Json } = {
     "": { name: "tool", version: "0.0.0", ...MANIFEST },
@@ -148,6 +148,16 @@ const deploy = (name: string, lock: Json | string = lockOf(), manifest: Json = M
       "package-lock.json": typeof lock === "string" ? lock : JSON.stringify(lock),
     },
   });
+function openInstaller(): { readonly installer: PackageInstaller; readonly folder: string } {
+  const folder = mkdtempSync(join(tmpdir(), "glovebox-packages-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const config = { allow: ["*"], registry: `${origin}/`, timeoutMs: 60_000, maxBytes: 1024 * 1024 };
+  return { installer: new PackageInstaller(config, folder), folder };
+}
+const filesOf = (manifest: Json) => ({
+  "package.json": JSON.stringify(manifest),
+  "package-lock.json": JSON.stringify(lockOf()),
+});
 /** Adds to the entry of the package greet. */
 const greetWith = (more: Json): Json =>
   lockOf((packages) => {
@@ -287,17 +297,11 @@ describe("an upload with a lockfile", () => {
   });
 
   test("takes turns with the uploads of other tenants", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "glovebox-packages-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const installer = new PackageInstaller(
-      { allow: ["greet", "@words/*"], registry: `${origin}/`, timeoutMs: 60_000, maxBytes: 1024 * 1024 },
-      folder,
-    );
-    const files = { "package.json": JSON.stringify(MANIFEST), "package-lock.json": JSON.stringify(lockOf()) };
+    const { installer } = openInstaller();
     const started: string[] = [];
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const build = (tenantId: string): Promise<void> =>
-      installer.build(files, tenantId, async () => {
+      installer.build(filesOf(MANIFEST), tenantId, async () => {
         started.push(tenantId);
         await released;
       });
@@ -308,6 +312,23 @@ describe("an upload with a lockfile", () => {
     release();
     await Promise.all(builds);
     expect(started).toHaveLength(11);
+  });
+
+  test("keeps its packages until it is built, although others are installed", async () => {
+    const { installer, folder } = openInstaller();
+    const later = new Date(Date.now() + 3_600_000);
+    for (let n = 10; n < 32; n += 1) {
+      const other = join(folder, String(n).repeat(32));
+      mkdirSync(other);
+      utimesSync(other, later, later);
+    }
+    // As if another upload had just removed it.
+    symlinkSync("missing", join(folder, "32".repeat(32)));
+    await installer.build(filesOf(MANIFEST), "acme", async (packagesDir) => {
+      const more = { dependencies: { ...MANIFEST.dependencies, "@words/hello": "1.0.0" } };
+      await installer.build(filesOf(more), "beta", async (others) => expect(others).not.toBe(packagesDir));
+      expect(readdirSync(join(packagesDir, "node_modules"))).toContain("greet");
+    });
   });
 
   test("is rejected where the operator has not allowed packages", async () => {
@@ -325,7 +346,7 @@ describe("checkLockfile()", () => {
   const rules = { allow: ["greet", "@words/*"], registry: "https://registry.example.com/npm/" };
   const hash = `sha512-${Buffer.alloc(64, 1).toString("base64")}`;
   const entry = { resolved: "https://registry.example.com/npm/x.tgz", integrity: hash };
-  const check = (packages: Json, more: Json = {}): void =>
+  const check = (packages: Json, more: Json = {}) =>
     checkLockfile(JSON.stringify({ lockfileVersion: 3, packages: { "": {}, ...packages }, ...more }), rules);
 
   test("accepts allowed packages of the registry, also nested and bundled ones", () => {

@@ -74,6 +74,8 @@ export class PackageInstaller {
   readonly #directory: string;
   readonly #running = new Map<string, Promise<string>>();
   readonly #slots = new BuildSlots(MAX_PARALLEL);
+  /** Installations that builds use. The same one may be in it several times. */
+  readonly #used = new Set<{ readonly hash: string }>();
 
   /** @param directory where installations are kept */
   constructor(config: PackagesConfig, directory: string) {
@@ -90,17 +92,23 @@ export class PackageInstaller {
   async build<Built>(files: Files, tenantId: string, build: (packagesDir: string) => Promise<Built>): Promise<Built> {
     const text = checkManifest(files["package.json"] ?? "", this.#config);
     const lock = checkLockfile(files["package-lock.json"] ?? "", this.#config);
-    using _slot = await this.#slots.acquire(tenantId);
-    return await build(await this.#install({ text, lock }));
-  }
-
-  async #install({ text, lock }: PackageFiles): Promise<string> {
     const hash = createHash("sha256")
       .update(JSON.stringify([this.#config.registry, text, lock]))
       .digest("hex");
+    using _slot = await this.#slots.acquire(tenantId);
+    const use = { hash };
+    this.#used.add(use);
+    try {
+      return await build(await this.#install(hash, { text, lock }));
+    } finally {
+      this.#used.delete(use);
+    }
+  }
+
+  async #install(hash: string, files: PackageFiles): Promise<string> {
     const running = this.#running.get(hash);
     if (running !== undefined) return await running;
-    const installing = this.#installOnce(hash, { text, lock }).finally(() => this.#running.delete(hash));
+    const installing = this.#installOnce(hash, files).finally(() => this.#running.delete(hash));
     this.#running.set(hash, installing);
     return await installing;
   }
@@ -219,11 +227,16 @@ export class PackageInstaller {
   async #removeOld(): Promise<void> {
     const names = (await readdir(this.#directory)).filter((name) => /^[0-9a-f]{64}$/.test(name));
     const found = await Promise.all(
-      names.map(async (name) => ({ name, usedAt: (await stat(join(this.#directory, name))).mtimeMs })),
+      names.map(async (name) => {
+        // Another upload may have removed it meanwhile.
+        const known = await stat(join(this.#directory, name)).catch(() => undefined);
+        return { name, usedAt: known?.mtimeMs ?? 0 };
+      }),
     );
     const old = found.toSorted((one, other) => other.usedAt - one.usedAt).slice(MAX_KEPT);
+    const used = new Set(Array.from(this.#used, ({ hash }) => hash));
     for (const { name } of old) {
-      if (!this.#running.has(name)) await rm(join(this.#directory, name), { recursive: true, force: true });
+      if (!used.has(name)) await rm(join(this.#directory, name), { recursive: true, force: true });
     }
   }
 }
