@@ -2,6 +2,7 @@
 // with a documented code, and only what is safe is repeated.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Agent, fetch as undiciFetch } from "undici";
 import { afterEach, describe, expect, test } from "vitest";
 import {
   ApiError,
@@ -255,6 +256,15 @@ describe("a response that takes longer than timeoutMs", () => {
     const message = /^The server at .* did not complete its response to POST .*\/calls within 300 ms \(timeoutMs\)$/;
     await expectApiError(tenant.call("add"), "TIMEOUT", message, 0);
     expect(made).toHaveLength(1);
+  });
+
+  test("is a TIMEOUT if it does not begin within the time limit of Node's fetch", async () => {
+    // Node's own limit is 300 s. Its fetch is that of undici.
+    const dispatcher = new Agent({ headersTimeout: 200 });
+    const limited = ((url: URL, init: object) => undiciFetch(url, { ...init, dispatcher })) as unknown as typeof fetch;
+    const { tenant } = await serve([silent], { fetch: limited });
+    const message = /^The server at .* did not begin its response to POST .*\/calls within the time limit of fetch/;
+    await expectApiError(tenant.call("add"), "TIMEOUT", message, 0);
   });
 
   test("is a TIMEOUT after the last repetition", async () => {

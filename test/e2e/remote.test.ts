@@ -108,6 +108,40 @@ test("names the variable that is wrong, and sends a stored key to its own server
   other.close();
 });
 
+test("sends the whole of stdin as a secret, and warns about a server without encryption", async () => {
+  const bodies: unknown[] = [];
+  const other = createHttpServer(async (request, response) => {
+    let text = "";
+    for await (const chunk of request) text += chunk;
+    if (text !== "") bodies.push(JSON.parse(text));
+    const answer = {
+      keyId: "key_1",
+      tenantId: "acme",
+      scopes: [],
+      expiresAt: null,
+      name: "PEM",
+      hosts: ["api.example.com"],
+    };
+    response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => other.listen(0, "0.0.0.0", resolve));
+  const { port } = other.address() as AddressInfo;
+  const key = `gbx_${"A".repeat(43)}`;
+  const login = (url: string): Promise<CliEnd> =>
+    runInProcess(["login", url], { env: { HOME: folder }, stdin: `${key}\n` });
+  const unsafe = await login(`http://0.0.0.0:${port}`);
+  expect([unsafe.code, unsafe.stderr]).toEqual([0, expect.stringContaining("without encryption")]);
+  const local = await login(`http://127.0.0.1:${port}`);
+  expect([local.code, local.stderr]).toEqual([0, expect.not.stringContaining("Warning")]);
+
+  const pem = "-----BEGIN PRIVATE KEY-----\n  MIIB \n-----END PRIVATE KEY-----";
+  const args = ["secrets", "set", "PEM", "--allow-host", "api.example.com", "--tenant", "acme"];
+  const variables = { ...env, GLOVEBOX_URL: `http://127.0.0.1:${port}`, GLOVEBOX_API_KEY: key };
+  expect(await runInProcess(args, { env: variables, stdin: `${pem}\n` })).toMatchObject({ code: 0 });
+  expect(bodies).toEqual([{ value: pem, hosts: ["api.example.com"] }]);
+  other.close();
+});
+
 test("deploys a tool with a package, calls it, reads its logs, and rolls back", async () => {
   const wrong = join(folder, "wrong");
   writeFileSync(wrong, `gbx_${"A".repeat(43)}\n`);

@@ -35,6 +35,9 @@ export async function loginCommand(given: Arguments, io: Io): Promise<number> {
   return await withServerErrors(async () => {
     const { tenantId } = await createClient({ url, key }).whoAmI();
     storeCredentials({ url, key }, io.env);
+    const { isSecureUrl } = await import("../../server/config/network-options.ts");
+    if (!isSecureUrl(url))
+      io.stderr.print(`Warning: ${new URL(url).host} gets the key without encryption with each command. Use https\n`);
     io.stderr.print(
       `Logged in at ${url} with a key of ${tenantId === null ? "the platform" : `the tenant ${tenantId}`}\n`,
     );

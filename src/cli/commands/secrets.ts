@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { connectTenant, withServerErrors } from "../remote/connection.ts";
 import { printItems, take, timeOf } from "../remote/table.ts";
-import { readFirstLine } from "../shared/input.ts";
+import { readSecret } from "../shared/input.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 
@@ -12,7 +12,7 @@ const MAX_SECRETS = 64;
 /** Reads the value from a file, a pipe or a prompt. Never from an argument, which other users of the machine could see. */
 async function readValue({ values }: Arguments, io: Io): Promise<string> {
   const file = values["value-file"] as string | undefined;
-  if (file === undefined) return await readFirstLine(io, "Value: ");
+  if (file === undefined) return await readSecret(io, "Value: ");
   try {
     return readFileSync(file, "utf8").replace(/\r?\n$/, "");
   } catch {

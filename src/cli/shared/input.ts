@@ -105,6 +105,12 @@ export async function readInput(
   return {};
 }
 
+/** Reads a secret: all of stdin without a line break at its end, or one line that is typed at a prompt. */
+export async function readSecret(io: Io, prompt: string): Promise<string> {
+  if (io.stdin.isTTY) return await readFirstLine(io, prompt);
+  return (await readText(io.stdin, "stdin", io.stop)).replace(/\r?\n$/, "");
+}
+
 /** Reads one line of stdin, with a prompt if it is a terminal. Returns an empty text at its end. */
 export async function readFirstLine(io: Io, prompt: string): Promise<string> {
   if (io.stdin.isTTY) io.stderr.print(prompt);

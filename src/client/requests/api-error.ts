@@ -62,15 +62,23 @@ export function networkError(message: string, cause: unknown, details?: unknown)
   return new ApiError(message, { status: 0, code: "NETWORK", details, requestId: undefined, cause });
 }
 
-export function timeoutError(method: string, url: URL, timeoutMs: number): ApiError {
-  const message = `The server at ${url.origin} did not complete its response to ${method} ${url.pathname} within ${timeoutMs} ms (timeoutMs)`;
-  return new ApiError(message, {
-    status: 0,
-    code: "TIMEOUT",
-    details: undefined,
-    requestId: undefined,
-    cause: undefined,
-  });
+const toTimeout = (message: string, cause?: unknown): ApiError =>
+  new ApiError(message, { status: 0, code: "TIMEOUT", details: undefined, requestId: undefined, cause });
+
+export const timeoutError = (method: string, url: URL, timeoutMs: number): ApiError =>
+  toTimeout(
+    `The server at ${url.origin} did not complete its response to ${method} ${url.pathname} within ${timeoutMs} ms (timeoutMs)`,
+  );
+
+/**
+ * Returns the error of a request that got no response. Node's `fetch` has a time limit of its own for the start of a response.
+ * @param server URL of the server, as the client was given it
+ */
+export function noResponseError(server: string, method: string, url: URL, cause: unknown): ApiError {
+  const { code } = ((cause as { readonly cause?: unknown } | null)?.cause ?? {}) as { readonly code?: unknown };
+  if (code !== "UND_ERR_HEADERS_TIMEOUT") return networkError(`The server at ${server} cannot be reached`, cause);
+  const limit = "within the time limit of fetch (300 s in Node). Pass a fetch with a higher one (options.fetch)";
+  return toTimeout(`The server at ${server} did not begin its response to ${method} ${url.pathname} ${limit}`, cause);
 }
 
 /** @param details `callId`, as far as it is known */

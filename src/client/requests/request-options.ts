@@ -17,7 +17,8 @@ export interface ClientOptions {
   readonly maxResponseBytes?: number | undefined;
   /**
    * Longest time of one request in ms, until its response is complete, or its stream has begun: 1 to 86,400,000. Then it is repeated if that is
-   * safe, and fails with the code TIMEOUT otherwise. A call of a tool is one request, with the time that it runs. @default 600000 (10 minutes)
+   * safe, and fails with the code TIMEOUT otherwise. A call of a tool is one request, with the time that it runs. Node's `fetch` waits at most
+   * 300 s for the start of a response: for more, pass a `fetch` of undici whose dispatcher has another `headersTimeout`. @default 600000 (10 minutes)
    */
   readonly timeoutMs?: number | undefined;
   /** Cancels all requests of the client: its methods reject with the signal's reason. */

@@ -1,7 +1,7 @@
 // Sends the requests of the client: authorization, repetition after a failure, pages of lists, and server-sent events.
 
 import type { CallEvent } from "../types.ts";
-import { ApiError, isNoResponse, isTemporary, networkError, noResult, timeoutError } from "./api-error.ts";
+import { ApiError, isNoResponse, isTemporary, noResponseError, noResult, timeoutError } from "./api-error.ts";
 import { checkKind, checkOptions, invalid, toJsonText } from "./check-arguments.ts";
 import {
   checkEvents,
@@ -286,7 +286,7 @@ export class ApiTransport {
       });
     } catch (cause) {
       signal?.throwIfAborted();
-      throw networkError(`The server at ${this.#url} cannot be reached`, cause);
+      throw noResponseError(this.#url, method, url, cause);
     }
   }
 }
