@@ -171,6 +171,19 @@ test("checks on with a new process after one that was killed", async () => {
   expect((await own.check({ code: "return 1", declarations })).diagnostics).toEqual([]);
 });
 
+test("checks on with a new process after one that ended while it was idle", async () => {
+  await using own = new TypeChecker({ timeoutMs: BUSY_MACHINE_MS });
+  const number = { code: "return 1 as string", declarations };
+  expect((await own.check(number)).diagnostics).toHaveLength(1);
+  const [pid = 0] = own.pids;
+  process.kill(pid, "SIGKILL");
+  // When the process does not exist any more, not even as a zombie, its parent has seen its end.
+  await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow(/ESRCH/));
+  expect((await own.check(number)).diagnostics).toHaveLength(1);
+  expect(own.pids).not.toContain(pid);
+  expect(own.pids).toHaveLength(1);
+});
+
 test("ends a check at its memory limit", async () => {
   await using own = new TypeChecker({ timeoutMs: BUSY_MACHINE_MS, memoryMiB: 64 });
   const failure = await failureOf(own.check({ code: ENDLESS, declarations }));

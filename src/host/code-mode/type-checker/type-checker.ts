@@ -118,7 +118,7 @@ export class TypeChecker implements AsyncDisposable {
 
   /** Process ids of the compiler, for monitoring. */
   get pids(): readonly number[] {
-    return [...this.#idle, ...this.#busy].flatMap(({ pid }) => pid ?? []);
+    return [...this.#idle, ...this.#busy].flatMap(({ pid, isEnded }) => (isEnded ? [] : (pid ?? [])));
   }
 
   /**
@@ -211,7 +211,7 @@ export class TypeChecker implements AsyncDisposable {
     if (job === undefined) return;
     let process: CheckerProcess;
     try {
-      process = this.#idle.pop() ?? this.#start();
+      process = this.#takeIdle() ?? this.#start();
     } catch (thrown) {
       job.reject(thrown);
       return;
@@ -225,8 +225,14 @@ export class TypeChecker implements AsyncDisposable {
     });
   }
 
+  /** Removes an idle process. One that has ended meanwhile, such as one that was killed for its memory, is dropped. */
+  #takeIdle(): CheckerProcess | undefined {
+    let process = this.#idle.pop();
+    while (process?.isEnded === true) process = this.#idle.pop();
+    return process;
+  }
+
   #start(): CheckerProcess {
-    for (const ended of this.#idle.filter(({ isEnded }) => isEnded)) this.#idle.splice(this.#idle.indexOf(ended), 1);
     this.#compiler ??= findCompiler();
     return new CheckerProcess({ compiler: this.#compiler, memoryMiB: this.#memoryMiB });
   }
