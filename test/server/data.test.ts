@@ -64,7 +64,8 @@ describe.for(STORES)("with %s", (kind) => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "glovebox-data-"));
     store = await stores.create(kind);
-    server = await createServer({ ...store.options, port: 0, logLevel: "silent", masterKey: MASTER_KEY });
+    const limits = { ...store.options.limits, kvValueBytes: 4_096 };
+    server = await createServer({ ...store.options, limits, port: 0, logLevel: "silent", masterKey: MASTER_KEY });
     api = apiOf(server);
     for (const id of ["acme", "beta"]) await api("POST", "/v1/tenants", { id });
     const source = `export const capabilities = { kv: {} };
@@ -132,6 +133,32 @@ describe.for(STORES)("with %s", (kind) => {
     const beta = createClient({ url: server.url, key: foreign.body.key }).tenant("acme");
     await expect(beta.exportValues("many")).rejects.toMatchObject({ status: 404 });
     expect(await (await acme.exportValues("none")).text()).toBe('{"type":"end","keys":0}\n');
+  });
+
+  test("stores values only for tools, or for those that have kept some, and no empty spaces", async () => {
+    const spaces = async () => {
+      await using database = await open(store.options);
+      const rows = await database.db.selectFrom("kv_spaces").select(["tool"]).where("tenant_id", "=", "acme").execute();
+      return rows.map(({ tool }) => tool);
+    };
+    const source = "export default () => 1";
+    const path = `${tenant}/kv/former/values/key`;
+    for (const method of ["PUT", "DELETE"])
+      expect((await api(method, path, method === "PUT" ? { value: 1 } : undefined)).status).toBe(
+        method === "PUT" ? 422 : 404,
+      );
+    expect(await spaces()).not.toContain("tenant/former");
+    expect((await api("POST", `${tenant}/tools`, { name: "former", source })).status).toBe(201);
+    expect((await api("PUT", path, { value: 1 })).status).toBe(200);
+    expect((await api("DELETE", `${tenant}/tools/former`)).status).toBe(200);
+    expect((await api("PUT", path, { value: 2 })).status).toBe(200);
+    // The policy of the tenant has no limit, and the server has one.
+    const tooLong = await api("PUT", path, { value: "v".repeat(5_000) });
+    expect([tooLong.status, JSON.stringify(tooLong.body)]).toEqual([422, expect.stringContaining("4096 bytes")]);
+    expect((await api("GET", path)).body.value).toBe(2);
+    expect((await api("DELETE", path)).status).toBe(200);
+    expect(await spaces()).not.toContain("tenant/former");
+    expect((await api("PUT", path, { value: 3 })).status).toBe(422);
   });
 
   test("changes no value without an entry in the audit log", async () => {

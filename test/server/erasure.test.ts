@@ -137,9 +137,9 @@ describe.for(STORES)("with %s", (kind) => {
       const schedule = { name: `schedule-${mark}`, tool, cron: "0 0 1 1 *", input: { text: `scheduled ${mark}` } };
       await send("POST", `${tenant}/schedules`, schedule);
       await send("POST", `${tenant}/triggers`, { name: `trigger-${mark}`, tool });
-      await send("PUT", `${tenant}/kv/kv-${mark}/values/key-${mark}`, { value: `value ${mark}` });
-      await send("DELETE", `${tenant}/kv/kv-${mark}/values/key-${mark}`);
-      await send("PUT", `${tenant}/kv/kv-${mark}/values/key-${mark}`, { value: `value ${mark}` });
+      await send("PUT", `${tenant}/kv/${tool}/values/key-${mark}`, { value: `value ${mark}` });
+      await send("DELETE", `${tenant}/kv/${tool}/values/key-${mark}`);
+      await send("PUT", `${tenant}/kv/${tool}/values/key-${mark}`, { value: `value ${mark}` });
     }
     // Postgres analyzes its tables by itself after a while, and keeps frequent values.
     if (kind === "postgres") {

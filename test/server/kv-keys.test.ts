@@ -17,6 +17,9 @@ test("every key of a value is set, read and deleted over HTTP", async () => {
     const inPath = key === "." || key === ".." ? `-?key=${key}` : encodeURIComponent(key);
     return `/v1/tenants/acme/kv/tool/values/${inPath}`;
   };
+  expect((await api("POST", "/v1/tenants/acme/tools", { name: "tool", source: "export default () => 1" })).status).toBe(
+    201,
+  );
   for (const key of KEYS) expect(await tenant.setValue("tool", key, { key })).toMatchObject({ key, value: { key } });
   for (const key of KEYS) expect((await api("GET", path(key))).body).toMatchObject({ key, value: { key } });
   const { body: log } = await api<{ items: { action: string; target: string }[] }>("GET", "/v1/audit?limit=200");

@@ -132,11 +132,13 @@ export class DatabaseKvStore implements KvStore {
     const bytes = toKey(key);
     const before = await this.#lock(transaction, space);
     const known = await this.#find(transaction, space, bytes);
-    if (known === undefined) return { status: "missing" };
-    if (ifVersion !== undefined && ifVersion !== known.version) return { status: "conflict" };
-    await inSpace(transaction.deleteFrom("kv_entries"), space).where("key", "=", bytes).execute();
-    await this.#setUsage(transaction, space, { keys: before.keys - 1, bytes: before.bytes - known.size });
-    return { status: "deleted" };
+    if (known !== undefined) {
+      if (ifVersion !== undefined && ifVersion !== known.version) return { status: "conflict" };
+      await inSpace(transaction.deleteFrom("kv_entries"), space).where("key", "=", bytes).execute();
+      await this.#setUsage(transaction, space, { keys: before.keys - 1, bytes: before.bytes - known.size });
+    }
+    await this.#removeEmpty(transaction, space);
+    return { status: known === undefined ? "missing" : "deleted" };
   }
 
   async list(space: KvSpace, { prefix, after, limit, bytes }: KvListOptions): Promise<KvPage> {
@@ -232,7 +234,7 @@ export class DatabaseKvStore implements KvStore {
       .execute();
   }
 
-  /** Removes expired entries of all tenants. */
+  /** Removes expired entries of all tenants, and spaces without entries. */
   async sweep(): Promise<void> {
     const now = this.#clock.now();
     const spaces = await this.#db
@@ -248,6 +250,10 @@ export class DatabaseKvStore implements KvStore {
         await this.#sweepSpace(transaction, { tenantId, tool });
       });
     }
+    const empty = await this.#db.selectFrom("kv_spaces").select(["tenant_id", "tool"]).where("keys", "=", 0).execute();
+    // One row in each statement, so that it waits for no transaction while it holds what that one needs.
+    for (const { tenant_id, tool } of empty)
+      await this.#removeEmpty(this.#db, { tenantId: fromColumn(tenant_id), tool: fromColumn(tool) });
   }
 
   async #mayGrow(db: Db, { tenantId }: KvSpace, bytes: number): Promise<boolean> {
@@ -262,17 +268,24 @@ export class DatabaseKvStore implements KvStore {
 
   /** Returns the usage of a space. With Postgres, others wait until the transaction ends. */
   async #lock(db: Db, space: KvSpace): Promise<KvQuota> {
-    await db
+    // One statement: another transaction may delete the row of an empty space.
+    return await db
       .insertInto("kv_spaces")
       .values({ tenant_id: toColumn(space.tenantId), tool: toColumn(space.tool), keys: 0, bytes: 0 })
-      .onConflict((conflict) => conflict.doNothing())
-      .execute();
-    const query = inSpace(db.selectFrom("kv_spaces").select(["keys", "bytes"]), space);
-    return await (this.#isShared ? query.forUpdate() : query).executeTakeFirstOrThrow();
+      .onConflict((conflict) =>
+        conflict.columns(["tenant_id", "tool"]).doUpdateSet((of) => ({ keys: of.ref("kv_spaces.keys") })),
+      )
+      .returning(["keys", "bytes"])
+      .executeTakeFirstOrThrow();
   }
 
   async #setUsage(db: Db, space: KvSpace, usage: KvQuota): Promise<void> {
     await inSpace(db.updateTable("kv_spaces").set(usage), space).execute();
+  }
+
+  /** Removes a space if it has no entries. */
+  async #removeEmpty(db: Db, space: KvSpace): Promise<void> {
+    await inSpace(db.deleteFrom("kv_spaces"), space).where("keys", "=", 0).execute();
   }
 
   /** Returns an entry that has not expired. */

@@ -8,6 +8,7 @@ import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { OkSchema, pageOf, TimeSchema } from "../schemas/common.ts";
 import { changeAudited } from "./audited-change.ts";
+import { checkToolExists } from "./check-tool.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 import { ToolParamsSchema } from "./versions.ts";
 
@@ -82,7 +83,7 @@ const show = ({ key, version, expiresAt, kind, data }: KvEntry) => ({
 const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such key");
 
 export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
-  const { kv } = dependencies;
+  const { kv, limits } = dependencies;
   const spaceOf = (tenantId: string, tool: string) => ({ tenantId, tool: `tenant/${tool}` });
 
   addRoute(
@@ -173,14 +174,18 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
       const { id, policy } = c.get("tenant");
       const key = keyOf(params, query);
       const data = Buffer.from(JSON.stringify(body.value));
-      const limitOf = (name: "kvKeys" | "kvBytes" | "kvValueBytes"): number =>
-        policy.limits?.[name] ?? LIMITS[name].default;
+      const limitOf = (name: "kvKeys" | "kvBytes" | "kvValueBytes"): number => {
+        const configured = [policy.limits?.[name], limits[name]].filter((value) => value !== undefined);
+        return configured.length === 0 ? LIMITS[name].default : Math.min(...configured);
+      };
       if (data.byteLength > limitOf("kvValueBytes"))
         throw new RequestError(
           "INVALID",
           `value: Expected at most ${limitOf("kvValueBytes")} bytes (limits.kvValueBytes)`,
         );
       const space = spaceOf(id, params.tool);
+      // A tool that was deleted keeps its values. Any other name would have limits of its own.
+      if ((await kv.usage(space)).keys === 0) await checkToolExists(dependencies.database.db, id, params.tool);
       const write = {
         ...({ kind: "json", data, quota: { keys: limitOf("kvKeys"), bytes: limitOf("kvBytes") } } as const),
         ...(body.expiresAt === undefined ? {} : { expiresAt: body.expiresAt }),
