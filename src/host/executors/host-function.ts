@@ -25,7 +25,7 @@ export interface HostFunctionContext extends CallContext {
   readonly traceContext?: TraceContext | undefined;
   /**
    * Pauses the clock of this call and of the calls that it is nested in, for example while a person decides. Disposing
-   * the returned object resumes it.
+   * the returned object resumes it, and so does the end of the call.
    */
   holdClock(): Disposable;
   /**
@@ -119,7 +119,7 @@ export interface HostSource extends Pick<ToolExecutor, "source" | "sourceId"> {
 
 /** Creates the executor of one host function. */
 export function createHostFunctionExecutor(handler: HostFunction, host: HostSource): ToolExecutor {
-  const run = async (call: PreparedCall, log: CallLog): Promise<Execution> => {
+  const run = async (call: PreparedCall, log: CallLog, holds: DisposableStack): Promise<Execution> => {
     const { callId, tenantId, signal } = call;
     const started = performance.now();
     const usage = (): Execution["usage"] => ({ ...NO_USAGE, executeMs: performance.now() - started });
@@ -135,8 +135,10 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
         signal,
         holdClock: () => {
           const waiter = { [Symbol.dispose]: () => call.chain.setWaiting(false, waiter) };
+          // The function may go on after its call has ended.
+          if (holds.disposed) return waiter;
           call.chain.setWaiting(true, waiter);
-          return waiter;
+          return holds.use(waiter);
         },
         log: (message, data, level = "info") => log.add(level, Date.now(), message, { data }),
       };
@@ -161,7 +163,11 @@ export function createHostFunctionExecutor(handler: HostFunction, host: HostSour
     source: host.source,
     sourceId: host.sourceId,
     wants: "value",
-    execute: (call, log) => untilAborted(run(call, log), call.signal),
+    execute: async (call, log) => {
+      // A pause that outlived the call would let the calls around it run without a time limit.
+      using holds = new DisposableStack();
+      return await untilAborted(run(call, log, holds), call.signal);
+    },
   };
 }
 

@@ -329,6 +329,21 @@ describe("the caller's time", () => {
     expect(messages).toEqual([...expected, ...expected]);
   });
 
+  test.for<[string, string, HostFunction]>([
+    ["leaves the clock paused", "leaves", (_input, { holdClock }) => void holdClock()],
+    ["pauses the clock after its call", "late", (_input, { holdClock }) => void setImmediate(holdClock)],
+  ])("goes on after a call of a host function that %s", async ([, name, holds]) => {
+    glovebox.router.register(`${name}_holds`, {}, holds, { scope: "global" });
+    glovebox.router.register(`${name}_never`, {}, () => new Promise(() => {}), { scope: "global" });
+    const source = `export default async (_input, { tools }) => {
+      await tools.${name}_holds();
+      await tools.${name}_never().catch(() => {});
+      return "without a limit";
+    }`;
+    await add(glovebox, name, source);
+    expect(codeOf(await run(glovebox, name, {}, { timeoutMs: 2_000 }))).toBe("TOOL_TIMEOUT");
+  });
+
   test("does not extend the other's own limit, after which the caller goes on", async () => {
     await add(glovebox, "short", SLEEPS, true, { timeoutMs: 100 });
     expect(outputOf(await run(glovebox, "caller", { name: "short", input: { ms: 20_000 } }))).toMatchObject({
