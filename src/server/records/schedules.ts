@@ -107,13 +107,29 @@ export async function insertSchedule(db: Db, row: SchedulesTable): Promise<Sched
   return toSchedule(row);
 }
 
-/** @throws {ToolError} QUOTA_EXCEEDED if the tenant may not store its input */
-export async function updateSchedule(db: Db, row: SchedulesTable): Promise<ScheduleRecord> {
-  const known = await findSchedule(db, row.tenant_id, row.id);
-  await checkInput(db, row.tenant_id, row.input, Buffer.byteLength(known?.input ?? ""));
-  const changed = { ...row, updated_at: Date.now() };
-  const { id, tenant_id: tenantId, ...changes } = changed;
-  await db.updateTable("schedules").set(changes).where("tenant_id", "=", tenantId).where("id", "=", id).execute();
+/** What a client changes of a schedule. The other columns are the scheduler's, which may change them at the same time. */
+export type ScheduleChanges = Pick<
+  SchedulesTable,
+  "cron" | "time_zone" | "alias" | "overlap" | "catch_up" | "state" | "next_at" | "input"
+>;
+
+/**
+ * @param row the schedule as it was read
+ * @throws {ToolError} QUOTA_EXCEEDED if the tenant may not store its input
+ */
+export async function updateSchedule(
+  db: Db,
+  { tenant_id: tenantId, id, input }: SchedulesTable,
+  changes: ScheduleChanges,
+): Promise<ScheduleRecord> {
+  await checkInput(db, tenantId, changes.input, Buffer.byteLength(input));
+  const changed = await db
+    .updateTable("schedules")
+    .set({ ...changes, updated_at: Date.now() })
+    .where("tenant_id", "=", tenantId)
+    .where("id", "=", id)
+    .returningAll()
+    .executeTakeFirstOrThrow();
   return toSchedule(changed);
 }
 

@@ -9,6 +9,7 @@ import {
   findSchedule,
   insertSchedule,
   listSchedules,
+  type ScheduleChanges,
   type ScheduleRecord,
   toSchedule,
   updateSchedule,
@@ -189,8 +190,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
         checkIfMatch(c, show(toSchedule(row)).etag ?? undefined);
         const times = { cron: body.cron ?? row.cron, timeZone: body.timeZone ?? row.time_zone };
         checkCron(times);
-        const next: SchedulesTable = {
-          ...row,
+        const changes: ScheduleChanges = {
           cron: times.cron,
           time_zone: times.timeZone,
           alias: body.alias ?? row.alias,
@@ -208,7 +208,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
           target: row.id,
           details,
         });
-        return await updateSchedule(transaction, next);
+        return await updateSchedule(transaction, row, changes);
       });
       if (changed === undefined) throw notFound("schedule", params.schedule);
       return answerWithEtag(c, show(changed));

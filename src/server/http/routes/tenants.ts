@@ -15,6 +15,7 @@ import { deleteTenant } from "../../tenants/delete-tenant.ts";
 import { exportTenant } from "../../transfer/export-tenant.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { answerWithEtag, checkIfMatch, withEtag } from "../entity-tag.ts";
+import { notFound } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
 import { pageOf, pageQueryOf, TenantIdSchema } from "../schemas/common.ts";
 import { DeletedTenantSchema, NewTenantSchema, TenantChangesSchema, TenantSchema } from "../schemas/tenants.ts";
@@ -107,7 +108,9 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
       if (changes.policy !== undefined) checkPolicy(changes.policy);
       await changeExclusively(dependencies.database, async (transaction) => {
         const before = await findTenant(transaction, id);
-        checkIfMatch(c, before && show(before).etag);
+        // It may be deleted since the request began.
+        if (before === undefined || before.state === "deleting") throw notFound("tenant", id);
+        checkIfMatch(c, show(before).etag);
         await updateTenant(transaction, id, changes as never);
         await dependencies.tenantChanges.announce(id, transaction);
         await appendAudit(transaction, {
