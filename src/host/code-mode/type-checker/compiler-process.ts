@@ -1,11 +1,11 @@
 // One warm process of the TypeScript compiler. It checks one file at a time against one declaration file, has an empty environment, can read
 // nothing but the compiler's own declaration files, and is killed when a check takes too long or too much memory. type-checker.ts queues the checks and starts these processes.
 import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as z from "zod";
 import { ToolError } from "../../../sandbox/contract/errors.ts";
+import { ProcessMeter } from "../../workers/health/process-meter.ts";
 import type { Compiler } from "./compiler.ts";
 import { GUEST_GLOBALS } from "./guest-globals.ts";
 import { RpcConnection } from "./json-rpc.ts";
@@ -37,7 +37,6 @@ const CONFIG = JSON.stringify({
 
 /** How often the memory of a process that checks is read, in ms. */
 const WATCH_MS = 20;
-const PAGE_BYTES = 4_096;
 
 const SnapshotSchema = z.looseObject({
   snapshot: z.number(),
@@ -97,19 +96,12 @@ const parse = <Value>(schema: z.ZodType<Value>, answer: unknown): Value => {
   throw new ToolError("INTERNAL", "The type checker sent an invalid answer");
 };
 
-/** Returns the resident memory of a process in bytes; 0 where it cannot be read. */
-function residentBytes(pid: number): number {
-  try {
-    return Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]) * PAGE_BYTES;
-  } catch {
-    return 0;
-  }
-}
-
 export class CheckerProcess implements Disposable {
   readonly #compiler: Compiler;
   readonly #maxBytes: number;
   readonly #child: ChildProcess;
+  /** Undefined if the process could not be started. */
+  readonly #meter: ProcessMeter | undefined;
   readonly #rpc: RpcConnection;
   readonly #files = new Map<string, string>();
   /** The snapshot of the last check, which the next one builds on. */
@@ -129,6 +121,8 @@ export class CheckerProcess implements Disposable {
       stdio: ["pipe", "pipe", "ignore"],
       windowsHide: true,
     });
+    const { pid } = this.#child;
+    this.#meter = pid === undefined ? undefined : new ProcessMeter(pid);
     this.#rpc = new RpcConnection(
       (bytes) => void this.#child.stdin?.write(bytes),
       (method, params) => this.#answer(method, params),
@@ -200,8 +194,8 @@ export class CheckerProcess implements Disposable {
   }
 
   #checkMemory(): void {
-    const { pid } = this.#child;
-    if (pid === undefined || residentBytes(pid) <= this.#maxBytes) return;
+    // No memory is known where the kernel does not report it.
+    if ((this.#meter?.read()?.rssBytes ?? 0) <= this.#maxBytes) return;
     const message = `Type checking needed more than ${this.#maxBytes / 1024 / 1024} MiB of memory`;
     this.kill(new ToolError("MEMORY_LIMIT", message));
   }
@@ -249,6 +243,7 @@ export class CheckerProcess implements Disposable {
     this.#isEnded = true;
     this.#child.kill("SIGKILL");
     this.#rpc.end(reason);
+    this.#meter?.[Symbol.dispose]();
   }
 
   [Symbol.dispose](): void {
