@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { isOutage } from "../../src/server/database/constraint-errors.ts";
+import { isOutage } from "../../src/server/database/database-errors.ts";
 import { checkSchema, migrate } from "../../src/server/database/migrate.ts";
 import {
   type Db,

@@ -1,7 +1,7 @@
 // The options and positional arguments of all commands as one table: the valid values, and whether an option may repeat. The parser checks
 // arguments against it before a command is loaded.
 import { isIP } from "node:net";
-import { BUILTIN_CAPABILITY_NAMES } from "../../sandbox/contract/capability-requests.ts";
+import { BUILTIN_CAPABILITY_NAMES } from "../../sandbox/contract/capability-names.ts";
 import { ENGINE_FEATURE_NAMES } from "../../sandbox/contract/engine-features.ts";
 import { LIMITS, type LimitName } from "../../sandbox/contract/limits.ts";
 

@@ -1,8 +1,8 @@
 // Generates the type declarations of everything that is granted to one tool: its capabilities, the tools of its tenant, and the names of its secrets.
 import { SchemaTypes } from "../../host/json-schema/schema-types.ts";
 import { methodKey, propertyKey, TypeNames, toComment, toTypeName } from "../../host/json-schema/type-text.ts";
+import { GRANTABLE_CAPABILITY_NAMES } from "../../sandbox/contract/capability-names.ts";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
-import { OWN_CAPABILITIES } from "./capabilities.ts";
 
 /** Members that are part of a capability. */
 export const PART_OF: { readonly [name: string]: string } = {
@@ -61,7 +61,7 @@ export function declareGranted(
   { allowed, tools }: ToolFacts,
 ): string {
   const granted = requested.filter((name) => allowed.includes(name));
-  const own = granted.filter((name) => (OWN_CAPABILITIES as readonly string[]).includes(name));
+  const own = granted.filter((name) => (GRANTABLE_CAPABILITY_NAMES as readonly string[]).includes(name));
   const others = granted.filter((name) => !own.includes(name) && name !== "log");
   const picked =
     own.length === 0 ? "{}" : `Pick<OwnCapabilities, ${own.map((name) => JSON.stringify(name)).join(" | ")}>`;

@@ -1,6 +1,6 @@
 // Checks the code of one tool while it is written: diagnostics, completions and descriptions, by TypeScript's language service with the types of
 // what the tool was granted. It runs in a worker of the browser, and in tests.
-import { OWN_CAPABILITIES } from "./capabilities.ts";
+import { GRANTABLE_CAPABILITY_NAMES } from "../../sandbox/contract/capability-names.ts";
 import { type CheckedText, toCheckedText } from "./checked-text.ts";
 import type { EditorCompiler, TypeScript } from "./compiler.ts";
 import { declareGranted, PART_OF, type ToolFacts } from "./granted-types.ts";
@@ -191,7 +191,8 @@ export class ToolService {
   #explain(code: number, name: string, message: string): string {
     const capability = PART_OF[name] ?? name;
     const isCapability =
-      (OWN_CAPABILITIES as readonly string[]).includes(capability) || this.#facts.allowed.includes(capability);
+      (GRANTABLE_CAPABILITY_NAMES as readonly string[]).includes(capability) ||
+      this.#facts.allowed.includes(capability);
     if ([...UNKNOWN_MEMBER, ...UNKNOWN_NAME].includes(code) && isCapability) {
       const isOwn = UNKNOWN_NAME.includes(code) ? name : `ctx.${name}`;
       return `${isOwn} is missing: this tool has no grant for "${capability}". Request it: export const capabilities = { ${capability}: ${capability === "fetch" ? '["api.example.com"]' : "{}"} };`;

@@ -99,7 +99,7 @@ export interface AnsweredWait {
   readonly state: Run["state"];
 }
 
-/** What became of a run that was answered on this page. */
+/** Shows the outcome of a wait that was answered on this page. */
 export function WaitOutcome({ tenantId, id, wait, outcome, state }: TenantProps & AnsweredWait): JSX.Element {
   const heading = useRef<HTMLHeadingElement>(null);
   // The card with the button is gone: keyboard users continue here.

@@ -18,8 +18,8 @@ function describeCapability(name: string, value: unknown): string {
   if (name === "kv") return "stores values";
   if (name === "tools") return "calls other tools";
   const hosts = Array.isArray(value) ? value.filter((host): host is string => typeof host === "string") : [];
-  if (name !== "fetch" && name !== "websocket") return `uses ${name}`;
-  if (hosts.length === 0) return `sends requests (${name})`;
+  if (name !== "fetch") return `uses ${name}`;
+  if (hosts.length === 0) return "sends requests";
   const more = hosts.length > MAX_HOSTS ? ` and ${hosts.length - MAX_HOSTS} more` : "";
   return `sends requests to ${hosts.slice(0, MAX_HOSTS).join(", ")}${more}`;
 }
@@ -32,7 +32,7 @@ export function describeEffects({ annotations = {}, capabilities = {} }: Definit
   if (annotations.openWorldHint === true) effects.push({ text: "says that it acts on other systems", isRisk: true });
   for (const [name, value] of Object.entries(capabilities)) {
     if (value === false || name === "log") continue;
-    effects.push({ text: describeCapability(name, value), isRisk: name === "fetch" || name === "websocket" });
+    effects.push({ text: describeCapability(name, value), isRisk: name === "fetch" });
   }
   if (Object.keys(capabilities).length === 0) effects.push({ text: "uses no capabilities", isRisk: false });
   return effects;

@@ -1,7 +1,7 @@
 // What the editor checks a tool with: the capabilities that the tenant allows, those of the live version, and the tenant's other tools.
 import type { Release, Tenant, ToolVersion } from "glovebox/client";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { OWN_CAPABILITIES } from "../editor/capabilities.ts";
+import { GRANTABLE_CAPABILITY_NAMES } from "../../sandbox/contract/capability-names.ts";
 import type { EditorToolSignature, ToolFacts } from "../editor/granted-types.ts";
 import { collectTools } from "./collect.ts";
 import { useResource } from "./resource.ts";
@@ -40,7 +40,7 @@ function usedTools(code: string): readonly string[] {
  */
 export function useToolFacts(tenantId: string, granted: readonly string[] | undefined, code: string): ToolFacts {
   const tenant = useResource(`policy ${tenantId}`, async (): Promise<readonly string[]> => {
-    if (!can("tenants:read")) return OWN_CAPABILITIES;
+    if (!can("tenants:read")) return GRANTABLE_CAPABILITY_NAMES;
     const found = (await client.tenant(tenantId).get()) as Tenant;
     return found.policy.capabilities as readonly string[];
   });
@@ -63,7 +63,7 @@ export function useToolFacts(tenantId: string, granted: readonly string[] | unde
   }, [used.join()]);
   return useMemo(
     () => ({
-      allowed: tenant.value ?? OWN_CAPABILITIES,
+      allowed: tenant.value ?? GRANTABLE_CAPABILITY_NAMES,
       granted: granted ?? [],
       tools: (names.value ?? []).map(({ name }) => signatures.get(name) ?? { name }),
     }),

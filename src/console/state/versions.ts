@@ -21,7 +21,7 @@ export interface VersionSpread {
   readonly older: number;
 }
 
-/** @param versions one for each process */
+/** Returns the newest version, and how many processes run an older one. @param versions one for each process */
 export function spreadOf(versions: readonly string[]): VersionSpread {
   const newest = versions.toSorted(compareVersions).at(-1);
   return { newest, total: versions.length, older: versions.filter((version) => version !== newest).length };

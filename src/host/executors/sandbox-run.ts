@@ -14,7 +14,7 @@ import type { CallLog } from "../observability/call-log.ts";
 import { Redactor } from "../observability/redaction/call-redactor.ts";
 import type { PreparedCall } from "../pipeline/prepared-call.ts";
 import { CallRecorder } from "../recording/call-recorder.ts";
-import { MAX_RECORDING_BYTES } from "../recording/recording.ts";
+import { RECORDING_BYTES } from "../recording/recording.ts";
 import type { PreparedReplay } from "../recording/replay.ts";
 import { ReplayRun } from "../recording/replay-run.ts";
 import type { ChainedRun } from "../routing/call-chain.ts";
@@ -90,7 +90,7 @@ export class SandboxRun implements CallListener, ChainedRun {
     const replayRun = replay && new ReplayRun(replay);
     this.#replayRun = replayRun;
     this.#run = run;
-    const { maxBytes = MAX_RECORDING_BYTES.default, redact } = record ?? {};
+    const { maxBytes = RECORDING_BYTES.default, redact } = record ?? {};
     const redactor = (): Redactor | undefined => this.#redactor;
     const recorder = record && new CallRecorder({ call, profile, maxBytes, redact, redactor });
     this.#recorder = recorder;

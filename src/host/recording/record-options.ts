@@ -2,7 +2,7 @@
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
 import { isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { checkKeys, describe, invalid } from "../pipeline/read-fields.ts";
-import { type CallRecording, MAX_RECORDING_BYTES } from "./recording.ts";
+import { type CallRecording, RECORDING_BYTES } from "./recording.ts";
 
 /** How a call is recorded. */
 export interface RecordOptions {
@@ -29,7 +29,7 @@ export function copyRecordOptions(options: unknown): RecordOptions | undefined {
   if (!isPlainObject(options)) throw invalid(where, "an object { onRecording, maxBytes }", describe(options));
   checkKeys(options, where, FIELDS);
   const { onRecording, maxBytes, redact } = options as unknown as RecordOptions;
-  const { min, max } = MAX_RECORDING_BYTES;
+  const { min, max } = RECORDING_BYTES;
   if (maxBytes !== undefined && !(Number.isInteger(maxBytes) && maxBytes >= min && maxBytes <= max)) {
     throw invalid(`${where}.maxBytes`, `a whole number of bytes from ${min} to ${max}`, describe(maxBytes));
   }

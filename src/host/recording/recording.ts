@@ -17,14 +17,13 @@ const MAX_TEXT = 256 * 1024 * 1024;
 const MAX_REQUESTS = 1_000_000;
 /** No call has more: see the limit `jsonValues`. */
 const MAX_CHUNKS = 2_000_000;
-const MAX_INPUT_LENGTH = 1_000;
 const count = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const name = z.string().max(64);
 const members = z.array(z.string().max(MAX_MEMBER_LENGTH)).max(MAX_MEMBERS).readonly().optional();
 
-/** Longest part of a request's input that a recording shows. */
-export const SHOWN_INPUT_LENGTH: number = MAX_INPUT_LENGTH;
+/** Longest part of a request's input that a recording shows, in UTF-16 code units. */
+export const SHOWN_INPUT_LENGTH = 1_000;
 
 /** One call of a capability, or of another tool. */
 const RequestSchema = z.strictObject({
@@ -39,7 +38,7 @@ const RequestSchema = z.strictObject({
    */
   exchange: z.strictObject({ id: z.number(), hash: sha256 }).optional(),
   /** For the reader: the first 1,000 characters of the input. */
-  input: z.string().max(MAX_INPUT_LENGTH),
+  input: z.string().max(SHOWN_INPUT_LENGTH),
   /** The answer as JSON text: `{"ok":true,"value":…}` or `{"ok":false,"code":…,"message":…}`. Absent if the call ended before it arrived. */
   answer: z.string().max(MAX_TEXT).optional(),
   /** Time of the request by the call's clock, in ms since 1970. */
@@ -136,8 +135,8 @@ export const isRecordedError = (recorded: RecordedError, { code, message, detail
   message === recorded.message &&
   (recorded.details === undefined || isDeepStrictEqual(details, recorded.details));
 
-/** Default and maximum of `record.maxBytes`. */
-export const MAX_RECORDING_BYTES = { default: 1024 * 1024, max: 64 * 1024 * 1024, min: 1_024 } as const;
+/** Default and bounds of `record.maxBytes`. */
+export const RECORDING_BYTES = { default: 1024 * 1024, max: 64 * 1024 * 1024, min: 1_024 } as const;
 
 /**
  * Validates a recording that was stored elsewhere.

@@ -1,26 +1,13 @@
 // What a tool requests of each capability: the `capabilities` of its definition. A setting of a built-in capability that is malformed is
 // rejected wherever a definition is accepted, because a reader that ignored it would grant the tool more than its author wrote.
 import * as z from "zod";
+import { BUILTIN_CAPABILITY_NAMES } from "./capability-names.ts";
 import { ENGINE_FEATURE_NAMES } from "./engine-features.ts";
 import type { JsonValue } from "./errors.ts";
 import { describeKind, isPlainObject } from "./value-kind.ts";
 
 /** Capabilities that a tool requests, by name, each with its settings. The host decides which it grants. */
 export type CapabilityRequests = { readonly [name: string]: JsonValue };
-
-/** Names of Glovebox's own capabilities, which a host's capability cannot have. */
-export const BUILTIN_CAPABILITY_NAMES = [
-  "log",
-  "fetch",
-  "secrets",
-  "kv",
-  "tools",
-  "elicit",
-  "sample",
-  "roots",
-  "waitFor",
-  "onRollback",
-] as const;
 
 /** Capabilities whose setting may be a list that narrows what the tool gets, with what the list contains. */
 const LISTS: { readonly [name: string]: string } = {

@@ -12,14 +12,14 @@ export const isDestructive = ({ annotations }: ToolDefinition): boolean =>
   annotations?.destructiveHint === true && annotations.readOnlyHint !== true;
 
 /** Whether any version of a tool is destructive, by the registered tool, which changes with its release. */
-const mayDestroy = new WeakMap<RegisteredTool, boolean>();
+const destructiveTools = new WeakMap<RegisteredTool, boolean>();
 
 function hasDestructiveVersion(tool: RegisteredTool): boolean {
-  const known = mayDestroy.get(tool);
+  const known = destructiveTools.get(tool);
   if (known !== undefined) return known;
   const versions = tool.release?.tools ?? [tool];
   const found = versions.some(({ definition }) => isDestructive(definition));
-  mayDestroy.set(tool, found);
+  destructiveTools.set(tool, found);
   return found;
 }
 

@@ -2,7 +2,7 @@
 // the last milliseconds before a kill are lost, but no result is.
 import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError } from "../../host/index.ts";
-import { isRejected, violatesConstraint } from "../database/constraint-errors.ts";
+import { isPermanent, violatesConstraint } from "../database/database-errors.ts";
 import type { Db } from "../database/open-database.ts";
 import { type EndedCall, insertEndedCalls, insertEndedOnce, toStorableCall } from "../records/call-outcomes.ts";
 
@@ -86,7 +86,7 @@ export class CallJournal implements AsyncDisposable {
       await this.#retry(begun, () => insertEndedCalls(this.#db, rows));
     } catch (thrown) {
       // One record may belong to a tenant that was deleted meanwhile, or have text that cannot be stored; the others are written without it.
-      if (isRejected(thrown)) for (const row of rows) await this.#writeOne(row, begun);
+      if (isPermanent(thrown)) for (const row of rows) await this.#writeOne(row, begun);
       else this.#onError(thrown);
     }
   }
@@ -99,7 +99,7 @@ export class CallJournal implements AsyncDisposable {
       await insert(call);
     } catch (thrown) {
       this.#onError(thrown);
-      if (isRejected(thrown) && !violatesConstraint(thrown)) await insert(toStorableCall(call)).catch(this.#onError);
+      if (isPermanent(thrown) && !violatesConstraint(thrown)) await insert(toStorableCall(call)).catch(this.#onError);
     }
   }
 
@@ -110,7 +110,7 @@ export class CallJournal implements AsyncDisposable {
         return await write();
       } catch (thrown) {
         const mostMs = this.#isClosed ? CLOSING_MS : WRITE_MS;
-        if (isRejected(thrown) || performance.now() - begun > mostMs) throw thrown;
+        if (isPermanent(thrown) || performance.now() - begun > mostMs) throw thrown;
         await sleep(delay);
       }
     }

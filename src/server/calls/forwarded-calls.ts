@@ -32,7 +32,7 @@ export interface ForwardedCallsDependencies {
   readonly database: OpenDatabase;
   readonly peers: Pick<PeerClient, "open">;
   readonly lost: LostCalls;
-  /** Receives that a replica which lives cannot be reached. */
+  /** Called when a live replica cannot be reached. */
   readonly onError: (error: unknown) => void;
 }
 

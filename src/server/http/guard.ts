@@ -5,7 +5,7 @@ import { describeNonJson } from "../../host/util/json-media-type.ts";
 import { CONSOLE_HEADER } from "../auth/console-session.ts";
 import type { Principal } from "../auth/principal.ts";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
-import { isOutage } from "../database/constraint-errors.ts";
+import { isOutage } from "../database/database-errors.ts";
 import { RATE_MS, rateStatus, toRateLimitHeaders } from "../quotas/quota-status.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { AppEnv, ServerDependencies } from "./context.ts";

@@ -2,7 +2,7 @@
 import { type ErrorCode, ToolError, toHttpStatus, toRetryAfterSeconds } from "../../host/index.ts";
 import { ApprovalConflict } from "../approvals/approval-service.ts";
 import { IdempotencyConflict } from "../calls/call-request.ts";
-import { isOutage } from "../database/constraint-errors.ts";
+import { isOutage } from "../database/database-errors.ts";
 import { isLostConnection } from "../database/open-database.ts";
 import { RunConflict } from "../runs/run-answers.ts";
 

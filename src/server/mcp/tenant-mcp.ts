@@ -11,7 +11,7 @@ import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { CallCaller } from "../calls/call-request.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { AllowedHosts } from "../config/server-options.ts";
-import { isOutage } from "../database/constraint-errors.ts";
+import { isOutage } from "../database/database-errors.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { RunService } from "../runs/run-service.ts";

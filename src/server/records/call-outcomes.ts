@@ -1,7 +1,7 @@
 // Stores how calls ended: a result that counts only under the claim of the process that has it, with usage and events in the same transaction,
 // and the cancellation of calls.
 
-import { violatesConstraint } from "../database/constraint-errors.ts";
+import { violatesConstraint } from "../database/database-errors.ts";
 import type { Db } from "../database/open-database.ts";
 import type { StoredCallState } from "../database/tables/call-tables.ts";
 import type { CallClaim } from "./call-claims.ts";

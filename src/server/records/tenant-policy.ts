@@ -8,6 +8,7 @@ import {
   type TenantOptions,
   ToolError,
 } from "../../host/index.ts";
+import { GRANTABLE_CAPABILITY_NAMES } from "../../sandbox/contract/capability-names.ts";
 
 const limitFields = Object.fromEntries(
   Object.entries(LIMITS).map(([name, { min, max }]) => [name, z.number().min(min).max(max).optional()]),
@@ -31,9 +32,6 @@ const RuleSchema = z.union([
   }),
 ]);
 
-/** Capabilities of the library that a tool of a tenant can be granted. */
-const CAPABILITIES = ["fetch", "kv", "secrets", "tools", "elicit", "sample", "roots", "waitFor"] as const;
-
 const DAY_LIMIT = 3_650;
 
 const ToolPatternSchema = z
@@ -48,9 +46,9 @@ export const TenantPolicySchema = z.strictObject({
   egress: z.strictObject({ allow: z.array(RuleSchema).max(1_000) }).default({ allow: [] }),
   /** Capabilities that tools of the tenant may request. A deployment that requests another one fails. */
   capabilities: z
-    .array(z.enum(CAPABILITIES))
-    .max(CAPABILITIES.length)
-    .default([...CAPABILITIES]),
+    .array(z.enum(GRANTABLE_CAPABILITY_NAMES))
+    .max(GRANTABLE_CAPABILITY_NAMES.length)
+    .default([...GRANTABLE_CAPABILITY_NAMES]),
   rateLimit: z
     .strictObject({
       calls: z.int().min(1).max(1_000_000),

@@ -1,6 +1,7 @@
 // The request that deploys a tool: its schema, and the rules that apply to all ways to upload one.
 import * as z from "zod";
 import { limitedRecord } from "../../host/config/limited-record.ts";
+import { TOOL_NAME_RULE, ToolNameSchema } from "../../sandbox/contract/tool-name.ts";
 import { LimitsSchema } from "../records/tenant-policy.ts";
 import { LIVE } from "./tenant-tools.ts";
 import { MAX_SOURCE_MAP_LENGTH } from "./uploaded-source-map.ts";
@@ -9,15 +10,16 @@ export const ALIAS_PATTERN = /^[a-z][a-z0-9_-]{0,62}$/;
 
 const MAX_FILES = 500;
 
-const ToolNameSchema = z.string().regex(/^(?!\.{1,2}$)[A-Za-z0-9_.-]{1,128}$/, {
-  error: "Expected 1 to 128 of A-Z a-z 0-9 _ - ., other than . and ..",
+/** URLs cannot have the names "." and ".." in their path. */
+const DeployedNameSchema = ToolNameSchema.refine((name) => name !== "." && name !== "..", {
+  error: `Expected ${TOOL_NAME_RULE}, other than . and ..`,
 });
 
 const uploadFields = {
   /** Name of the tool, whatever name its code exports. Default: the exported name, or else `defaultName`. */
-  name: ToolNameSchema.optional(),
+  name: DeployedNameSchema.optional(),
   /** Name of the tool if its code exports none. Default: one from its entry file or its content. */
-  defaultName: ToolNameSchema.optional(),
+  defaultName: DeployedNameSchema.optional(),
   language: z.enum(["javascript", "typescript", "python"]).optional(),
   limits: LimitsSchema.optional(),
   isolateLifetime: z.enum(["call", "tool", "session"]).default("call"),

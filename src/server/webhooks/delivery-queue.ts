@@ -63,7 +63,7 @@ export class DeliveryQueue implements AsyncDisposable {
     this.notify();
   }
 
-  /** Sends deliveries that are due soon. */
+  /** Starts sending the deliveries that are due soon, without waiting for them. */
   notify(): void {
     if (this.#stop.signal.aborted) return;
     this.#claiming ??= this.#claim()

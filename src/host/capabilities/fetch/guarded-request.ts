@@ -10,6 +10,7 @@ import { blockedRange, parseCidr } from "./address-guard.ts";
 import { checkTarget } from "./check-target.ts";
 import { Connections } from "./connections.ts";
 import { EgressSchema } from "./egress-policy.ts";
+import { hostOf } from "./egress-rules.ts";
 import { loadHttpClient } from "./http-client.ts";
 import { networkError, toExchangeError } from "./network-errors.ts";
 import { systemResolver } from "./system-resolver.ts";
@@ -101,7 +102,7 @@ const LOCALHOST = /^(?:.+\.)?localhost\.?$/i;
  * ```
  */
 export function findBlockedRange(url: string, addresses: readonly string[] = []): string | undefined {
-  const host = new URL(parseOptions(UrlSchema, url, "url")).hostname.replace(/^\[(.*)\]$/, "$1");
+  const host = hostOf(new URL(parseOptions(UrlSchema, url, "url")));
   const allowed = parseOptions(AddressesSchema, addresses, "addresses")
     .map(parseCidr)
     .filter((cidr) => cidr !== undefined);

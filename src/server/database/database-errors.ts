@@ -1,4 +1,4 @@
-// Tells a statement that the database can never accept from one that it could not take now.
+// Classifies errors of SQLite and Postgres: an outage, a violated constraint, or a value that the database can never store.
 import { ZodError } from "zod";
 import { ToolError } from "../../host/index.ts";
 import { isLostConnection } from "./open-database.ts";
@@ -48,7 +48,7 @@ export function violatesConstraint(thrown: unknown): boolean {
  * Returns whether a statement failed because of what it was to store, so that a repetition fails too. A lost connection, a busy database and a full
  * disk may pass.
  */
-export function isRejected(thrown: unknown): boolean {
+export function isPermanent(thrown: unknown): boolean {
   if (typeof thrown !== "object" || thrown === null) return true;
   const { code, errcode, severity } = thrown as DatabaseError;
   if (typeof errcode === "number") return SQLITE_REJECTED.has(errcode & 0xff);
