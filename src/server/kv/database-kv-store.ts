@@ -1,5 +1,6 @@
 // Keeps the values of tools in the server's database, so that several servers share them and a backup contains them.
 import { randomUUID } from "node:crypto";
+import { sql } from "kysely";
 import {
   type KvDeleteOutcome,
   type KvDeletion,
@@ -17,6 +18,7 @@ import {
 import type { WallClock } from "../database/database-clock.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
 import type { KvEntriesTable } from "../database/tables/tool-tables.ts";
+import { deleteInBatches, someRows } from "../records/batches.ts";
 
 const EXPORT_PAGE = 100;
 
@@ -177,26 +179,44 @@ export class DatabaseKvStore implements KvStore {
   }
 
   async deleteTenant(tenantId: string): Promise<KvDeletion> {
-    return await this.#db.transaction().execute(async (transaction) => {
-      // The spaces first, as every change does: a call in another process may still be writing.
-      const spaces = transaction
-        .selectFrom("kv_spaces")
-        .select("tool")
-        .where("tenant_id", "=", toColumn(tenantId))
-        .orderBy("tool");
-      await (this.#isShared ? spaces.forUpdate() : spaces).execute();
-      const row = await transaction
-        .selectFrom("kv_entries")
-        .select(({ fn }) => [
-          fn.countAll<number | string>().as("keys"),
-          fn.sum<number | string | null>("size").as("bytes"),
-        ])
-        .where("tenant_id", "=", toColumn(tenantId))
-        .executeTakeFirst();
-      await transaction.deleteFrom("kv_entries").where("tenant_id", "=", toColumn(tenantId)).execute();
-      await transaction.deleteFrom("kv_spaces").where("tenant_id", "=", toColumn(tenantId)).execute();
-      return { keys: Number(row?.keys ?? 0), bytes: Number(row?.bytes ?? 0) };
+    const deleted = { keys: 0, bytes: 0 };
+    await deleteInBatches(async (limit) => {
+      const sizes = await this.#db
+        .transaction()
+        .execute((transaction) => this.#deleteSome(transaction, tenantId, limit));
+      deleted.keys += sizes.length;
+      deleted.bytes += sizes.reduce((sum, size) => sum + size, 0);
+      return sizes.length;
     });
+    return deleted;
+  }
+
+  /** Deletes up to `limit` entries of a tenant, and its spaces with the last ones. Returns the sizes of the entries. */
+  async #deleteSome(db: Db, tenantId: string, limit: number): Promise<readonly number[]> {
+    const tenant = toColumn(tenantId);
+    // The spaces first, as every change does: a call in another process may still be writing.
+    const spaces = db.selectFrom("kv_spaces").select("tool").where("tenant_id", "=", tenant).orderBy("tool");
+    await (this.#isShared ? spaces.forUpdate() : spaces).execute();
+    const kind = this.#isShared ? "postgres" : "sqlite";
+    const rows = await db
+      .deleteFrom("kv_entries")
+      .where(someRows(kind, "kv_entries", sql`tenant_id = ${tenant}`, limit))
+      .returning(["tool", "size"])
+      .execute();
+    if (rows.length < limit) {
+      await db.deleteFrom("kv_spaces").where("tenant_id", "=", tenant).execute();
+      return rows.map(({ size }) => size);
+    }
+    for (const [tool, entries] of Map.groupBy(rows, (row) => row.tool)) {
+      const bytes = entries.reduce((sum, { size }) => sum + size, 0);
+      await db
+        .updateTable("kv_spaces")
+        .set(({ eb }) => ({ keys: eb("keys", "-", entries.length), bytes: eb("bytes", "-", bytes) }))
+        .where("tenant_id", "=", tenant)
+        .where("tool", "=", tool)
+        .execute();
+    }
+    return rows.map(({ size }) => size);
   }
 
   async *entries(tenantId: string): AsyncGenerator<KvTenantEntry, void> {

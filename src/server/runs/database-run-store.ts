@@ -1,4 +1,6 @@
 // Keeps durable runs in the server's database, so that any server process continues them.
+
+import { sql } from "kysely";
 import type {
   DueFilter,
   NewRun,
@@ -18,6 +20,7 @@ import { SYSTEM_CLOCK, type WallClock } from "../database/database-clock.ts";
 import type { Db } from "../database/open-database.ts";
 import { IS_OPEN_RUN } from "../database/partial-indexes.ts";
 import type { RunsTable } from "../database/tables/call-tables.ts";
+import { deleteInBatches, someRows } from "../records/batches.ts";
 import { isRollingBack } from "../records/runs.ts";
 import { checkStoredBytes } from "../records/stored-bytes.ts";
 
@@ -332,7 +335,12 @@ export class DatabaseRunStore implements RunStore {
   }
 
   async deleteTenant(tenantId: string): Promise<number> {
-    const { numDeletedRows } = await this.#db.deleteFrom("runs").where("tenant_id", "=", tenantId).executeTakeFirst();
-    return Number(numDeletedRows);
+    return await deleteInBatches(async (limit) => {
+      const { numDeletedRows } = await this.#db
+        .deleteFrom("runs")
+        .where(someRows(this.#kind, "runs", sql`tenant_id = ${tenantId}`, limit))
+        .executeTakeFirst();
+      return Number(numDeletedRows);
+    });
   }
 }

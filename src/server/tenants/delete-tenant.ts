@@ -1,11 +1,13 @@
 // Deletes a tenant: ends what runs, removes its rows and its values, and rewrites the SQLite file so that none of its bytes remain in it.
+import { sql } from "kysely";
 import type { Glovebox } from "../../host/index.ts";
 import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { CallService } from "../calls/call-service.ts";
-import type { OpenDatabase } from "../database/open-database.ts";
+import type { Db, OpenDatabase } from "../database/open-database.ts";
 import { eraseDeleted } from "../database/vacuum.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";
 import { eraseAuditTexts, TENANT_DELETED } from "../records/audit-chain.ts";
+import { deleteInBatches, someRows } from "../records/batches.ts";
 import { updateTenant } from "../records/tenants.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
@@ -22,7 +24,7 @@ export interface DeletionDependencies {
   readonly vacuumFull: boolean;
 }
 
-/** Tables with rows of tenants, in an order that no foreign key forbids. */
+/** Tables with rows of tenants, in an order that no foreign key forbids. The contents of calls go with them. */
 const TENANT_TABLES = [
   "run_entries",
   "runs",
@@ -31,7 +33,6 @@ const TENANT_TABLES = [
   "live_logs",
   "session_homes",
   "concurrency_slots",
-  "call_contents",
   "calls",
   "usage",
   "deliveries",
@@ -54,9 +55,61 @@ const TENANT_TABLES = [
   "stored_bytes",
 ] as const;
 
+/** Tables with few rows, or with rows that are needed until the end. */
+const LAST_TABLES: ReadonlySet<string> = new Set(["quota_counters", "console_sessions", "api_keys", "stored_bytes"]);
+
+type Rows = Record<string, number>;
+
+/** Deletes calls with their contents, which have no index by tenant. */
+async function deleteCalls(
+  db: Db,
+  ids: readonly string[],
+): Promise<{ readonly calls: number; readonly contents: number }> {
+  if (ids.length === 0) return { calls: 0, contents: 0 };
+  const { contents } = await db
+    .selectFrom("call_contents")
+    .select(({ fn }) => fn.countAll<number | string>().as("contents"))
+    .where("call_id", "in", ids)
+    .executeTakeFirstOrThrow();
+  const { numDeletedRows } = await db.deleteFrom("calls").where("id", "in", ids).executeTakeFirst();
+  return { calls: Number(numDeletedRows), contents: Number(contents) };
+}
+
+/** Deletes up to `limit` rows of a table, and adds to the counts. Returns how many there were. */
+async function deleteRows(
+  { db, kind }: Pick<OpenDatabase, "db" | "kind">,
+  {
+    table,
+    tenantId,
+    rows,
+  }: { readonly table: (typeof TENANT_TABLES)[number]; readonly tenantId: string; readonly rows: Rows },
+  limit: number,
+): Promise<number> {
+  const add = (name: string, count: number): void => {
+    rows[name] = (rows[name] ?? 0) + count;
+  };
+  if (table === "calls") {
+    const found = await db.selectFrom("calls").select("id").where("tenant_id", "=", tenantId).limit(limit).execute();
+    const { calls, contents } = await deleteCalls(
+      db,
+      found.map(({ id }) => id),
+    );
+    add("calls", calls);
+    add("call_contents", contents);
+    return calls;
+  }
+  const { numDeletedRows } = await db
+    .deleteFrom(table)
+    .where(someRows(kind, table, sql`tenant_id = ${tenantId}`, limit))
+    .executeTakeFirst();
+  add(table, Number(numDeletedRows));
+  return Number(numDeletedRows);
+}
+
 /**
  * Deletes a tenant and returns how many rows of each table were removed. The audit log keeps the tenant's id,
- * and when there was which action.
+ * and when there was which action. Most rows are removed in batches, before the tenant itself: if an attempt fails, the next one goes on, and
+ * counts what remains.
  * @throws what the database or the Glovebox throws. The tenant's calls stay denied then, and it can be deleted again
  */
 export async function deleteTenant(
@@ -74,7 +127,15 @@ export async function deleteTenant(
   tools.forget(tenantId);
   await tenantChanges.eraseElsewhere(tenantId);
   await calls.flush();
-  const rows: Record<string, number> = {};
+  const rows: Rows = {};
+  for (const table of TENANT_TABLES) {
+    if (LAST_TABLES.has(table)) continue;
+    await deleteInBatches((limit) =>
+      database.db
+        .transaction()
+        .execute((db) => deleteRows({ db, kind: database.kind }, { table, tenantId, rows }, limit)),
+    );
+  }
   await changeExclusively(database, async (transaction) => {
     // Locks its row first, as everything does that concerns a tenant and its rows.
     await updateTenant(transaction, tenantId, { state: "deleting" });
@@ -82,11 +143,9 @@ export async function deleteTenant(
     const keys = transaction.selectFrom("api_keys").select("id").where("tenant_id", "=", tenantId);
     await transaction.deleteFrom("quota_counters").where("tenant_id", "in", keys).execute();
     for (const table of TENANT_TABLES) {
-      const { numDeletedRows } = await transaction
-        .deleteFrom(table)
-        .where("tenant_id", "=", tenantId)
-        .executeTakeFirst();
-      rows[table] = Number(numDeletedRows);
+      // What was written meanwhile, and the tables that have few rows.
+      const remaining = { db: transaction, kind: database.kind };
+      await deleteInBatches((limit) => deleteRows(remaining, { table, tenantId, rows }, limit));
     }
     await transaction.deleteFrom("tenants").where("id", "=", tenantId).execute();
     const erased = await eraseAuditTexts(transaction, tenantId);
@@ -94,6 +153,6 @@ export async function deleteTenant(
     await appendAudit(transaction, { ...event, details: { rows, erased } });
   });
   authenticator.clear();
-  await eraseDeleted(database, [...TENANT_TABLES, "key_slots", "tenants", "audit"], { vacuumFull });
+  await eraseDeleted(database, [...TENANT_TABLES, "call_contents", "key_slots", "tenants", "audit"], { vacuumFull });
   return { tenantId, rows, values, artifacts, areFilesRewritten: database.kind === "sqlite" || vacuumFull };
 }
