@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { createServer, type Server } from "../../src/server/index.ts";
 import { checkLockfile, checkManifest } from "../../src/server/tools/package-files.ts";
 import { PackageInstaller } from "../../src/server/tools/packages.ts";
+import { expectShortTurns } from "../support/loop-hold.ts";
 import { apiOf } from "./support/api.ts";
 import { TestStores } from "./support/stores.ts";
 
@@ -349,9 +350,9 @@ describe("checkLockfile()", () => {
   const check = (packages: Json, more: Json = {}) =>
     checkLockfile(JSON.stringify({ lockfileVersion: 3, packages: { "": {}, ...packages }, ...more }), rules);
 
-  test("accepts allowed packages of the registry, also nested and bundled ones", () => {
-    check({ "node_modules/greet": entry, "node_modules/greet/node_modules/@words/b": entry });
-    check({ "node_modules/greet": entry, "node_modules/greet/node_modules/@words/b": { inBundle: true } });
+  test("accepts allowed packages of the registry, also nested and bundled ones", async () => {
+    await check({ "node_modules/greet": entry, "node_modules/greet/node_modules/@words/b": entry });
+    await check({ "node_modules/greet": entry, "node_modules/greet/node_modules/@words/b": { inBundle: true } });
   });
 
   test.for<readonly [string, Json, string]>([
@@ -391,16 +392,46 @@ describe("checkLockfile()", () => {
     ["a name that is a path", { "node_modules/greet": { ...entry, name: "@words/../x" } }, "name of a package"],
     ["a folder in a package", { "node_modules/greet/lib": entry }, "Expected a package of the registry"],
     ["an entry that is not an object", { "node_modules/greet": 1 }, "expected object"],
-  ])("rejects %s", ([, packages, message]) => {
-    expect(() => check(packages)).toThrow(message);
+  ])("rejects %s", async ([, packages, message]) => {
+    await expect(check(packages)).rejects.toThrow(message);
   });
 
-  test("rejects old versions, other JSON, and too many packages", () => {
-    expect(() => check({}, { lockfileVersion: 1 })).toThrow("lockfileVersion 2 or 3");
-    expect(() => checkLockfile("[]", rules)).toThrow("package-lock.json");
-    expect(() => checkLockfile("{", rules)).toThrow("Expected JSON");
+  test("rejects old versions, other JSON, and too many packages", async () => {
+    await expect(check({}, { lockfileVersion: 1 })).rejects.toThrow("lockfileVersion 2 or 3");
+    await expect(checkLockfile("[]", rules)).rejects.toThrow("package-lock.json");
+    await expect(checkLockfile("{", rules)).rejects.toThrow("Expected JSON");
     const many = Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [`node_modules/@words/p${n}`, entry]));
-    expect(() => check(many)).toThrow("at most 1000 packages");
+    await expect(check(many)).rejects.toThrow("at most 1000 packages");
+  });
+});
+
+describe("a large lockfile", () => {
+  const rules = { allow: ["*"], registry: "https://registry.example.com/" };
+  const entry = {
+    resolved: "https://registry.example.com/x.tgz",
+    integrity: `sha512-${Buffer.alloc(64, 1).toString("base64")}`,
+    dependencies: Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`other${n}`, "^1.0.0"])),
+  };
+  const lockWith = (packages: string): string => `{"lockfileVersion":3,"packages":${packages}}`;
+  const named = (count: number, value: unknown): string =>
+    JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, n) => [`node_modules/p${n}`, value])));
+
+  test.for([
+    ["of packages with many dependencies", named(900, entry), undefined],
+    ["of very many packages", named(150_000, 0), "at most 1000 packages"],
+    ["of brackets", `${"[".repeat(2_000_000)}${"]".repeat(2_000_000)}`, "package-lock.json"],
+    ["of names of systems", named(1, { ...entry, os: Array(900_000).fill(0) }), "os"],
+  ] as const)("%s does not block the event loop", async ([, packages, message]) => {
+    const outcome = await expectShortTurns(
+      () =>
+        checkLockfile(lockWith(packages), rules).then(
+          () => undefined,
+          (error: Error) => error.message,
+        ),
+      { boundMs: 60, share: 0.3 },
+    );
+    if (message === undefined) expect(outcome).toBeUndefined();
+    else expect(outcome).toContain(message);
   });
 });
 
@@ -418,10 +449,10 @@ describe("checkManifest()", () => {
     "latest",
     "npm:greet",
     "npm:@words/a@^2",
-  ])("accepts %j", (spec) => {
+  ])("accepts %j", async (spec) => {
     for (const key of KEYS) {
       const manifest = { [key]: { greet: spec } };
-      expect(JSON.parse(checkManifest(JSON.stringify(manifest), rules))).toMatchObject(manifest);
+      expect(JSON.parse(await checkManifest(JSON.stringify(manifest), rules))).toMatchObject(manifest);
     }
   });
 
@@ -447,17 +478,19 @@ describe("checkManifest()", () => {
     "npm:greet@npm:greet",
     "npm:http://example.com/x.tgz",
     "npm:greet@http://example.com/x.tgz",
-  ])("rejects %j", (spec) => {
+  ])("rejects %j", async (spec) => {
     for (const key of KEYS) {
-      expect(() => checkManifest(JSON.stringify({ [key]: { greet: spec } }), rules)).toThrow("Expected a version");
+      await expect(checkManifest(JSON.stringify({ [key]: { greet: spec } }), rules)).rejects.toThrow(
+        "Expected a version",
+      );
     }
   });
 
-  test("rejects aliases of packages that are not allowed, and invalid names", () => {
+  test("rejects aliases of packages that are not allowed, and invalid names", async () => {
     const check = (dependencies: Json) => checkManifest(JSON.stringify({ dependencies }), rules);
-    expect(() => check({ greet: "npm:evil@1.0.0" })).toThrow("does not allow");
+    await expect(check({ greet: "npm:evil@1.0.0" })).rejects.toThrow("does not allow");
     for (const name of ["../greet", "http://example.com", ".bin", "@words/../x"]) {
-      expect(() => check({ [name]: "1.0.0" })).toThrow("Invalid key");
+      await expect(check({ [name]: "1.0.0" })).rejects.toThrow("Invalid key");
     }
   });
 });

@@ -3,6 +3,9 @@
 import * as z from "zod";
 import { limitedRecord } from "../../host/config/limited-record.ts";
 import { ToolError } from "../../host/index.ts";
+import { isSmallJson } from "../../host/json/parse-json.ts";
+import { runTimeSliced } from "../../host/util/time-slicing.ts";
+import { NEVER, parseLargeJson } from "../calls/input-text.ts";
 
 /** Which packages may be installed. */
 export interface PackageRules {
@@ -12,6 +15,7 @@ export interface PackageRules {
   readonly registry: string;
 }
 
+/** Most entries of a lockfile, and most dependencies of an entry. Values are counted before each is checked. */
 const MAX_PACKAGES = 1_000;
 const MAX_FILE_LENGTH = 4 * 1024 * 1024;
 
@@ -43,7 +47,12 @@ const ManifestSchema = z.object({
 });
 
 const FlagSchema = z.boolean().optional();
-const PlatformSchema = z.union([z.string(), z.array(z.string())]).optional();
+const isName = (value: unknown): boolean => typeof value === "string" && value.length <= 214;
+const NamesSchema = z.custom<readonly string[]>(
+  (value) => Array.isArray(value) && value.length <= MAX_PACKAGES && value.every(isName),
+  { error: "Expected names" },
+);
+const PlatformSchema = z.union([z.string().max(214), NamesSchema]).optional();
 /** What npm needs of an entry. It does not get other fields: `hasShrinkwrap` makes it install what a file in the package names. */
 const EntrySchema = z.object({
   ...MANIFEST_FIELDS,
@@ -56,7 +65,7 @@ const EntrySchema = z.object({
   integrity: z.string().max(4_096).optional(),
   link: FlagSchema,
   inBundle: FlagSchema,
-  bundleDependencies: z.union([z.boolean(), z.array(z.string().max(214))]).optional(),
+  bundleDependencies: z.union([z.boolean(), NamesSchema]).optional(),
   peerDependenciesMeta: limitedRecord(z.string().max(214), z.object({ optional: FlagSchema }), {
     max: MAX_PACKAGES,
     what: "packages",
@@ -68,23 +77,33 @@ const EntrySchema = z.object({
 type Entry = z.output<typeof EntrySchema>;
 const LockSchema = z.object({
   lockfileVersion: z.union([z.literal(2), z.literal(3)], { error: "Expected lockfileVersion 2 or 3" }),
-  packages: z.record(z.string().max(1_024), z.unknown()),
+  packages: limitedRecord(z.string().max(1_024), z.unknown(), { max: MAX_PACKAGES, what: "packages" }),
 });
 
 const invalid = (why: string): ToolError => new ToolError("PARAM_INVALID", why);
 const shown = (text: string): string => JSON.stringify(text.slice(0, 200));
 
-function parseFile<Schema extends z.ZodType>(file: string, text: string, schema: Schema): z.output<Schema> {
+async function parseFile<Schema extends z.ZodType>(
+  file: string,
+  text: string,
+  schema: Schema,
+): Promise<z.output<Schema>> {
   if (text.length > MAX_FILE_LENGTH) throw invalid(`${file}: Expected at most ${MAX_FILE_LENGTH} characters`);
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw invalid(`${file}: Expected JSON`);
-  }
+  if (!text.isWellFormed()) throw invalid(`${file}: Expected text without lone surrogates`);
+  const value = await parseJson(file, text);
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   throw invalid(`${file}: ${toReason(parsed.error)}`);
+}
+
+/** Parses a large text in time slices. */
+async function parseJson(file: string, text: string): Promise<unknown> {
+  if (!isSmallJson(text)) return await parseLargeJson(text, file, NEVER);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalid(`${file}: Expected JSON`);
+  }
 }
 
 function toReason({ issues: [issue] }: z.ZodError): string {
@@ -127,8 +146,8 @@ function checkDependencies(
  * @returns the package.json for npm
  * @throws {ToolError} PARAM_INVALID; CAPABILITY_DENIED for another name of a package that is not allowed
  */
-export function checkManifest(text: string, rules: PackageRules): string {
-  const { workspaces: _, ...fields } = parseFile("package.json", text, ManifestSchema);
+export async function checkManifest(text: string, rules: PackageRules): Promise<string> {
+  const { workspaces: _, ...fields } = await parseFile("package.json", text, ManifestSchema);
   checkDependencies(fields, "package.json", rules);
   return JSON.stringify({ name: "tool", version: "0.0.0", private: true, ...fields });
 }
@@ -138,13 +157,20 @@ export function checkManifest(text: string, rules: PackageRules): string {
  * @returns the lockfile for npm, which is written anew: npm takes the text of one with conflict markers for something else than JSON does
  * @throws {ToolError} PARAM_INVALID; CAPABILITY_DENIED for a package that is not allowed
  */
-export function checkLockfile(text: string, rules: PackageRules): string {
-  const { packages } = parseFile("package-lock.json", text, LockSchema);
-  const entries = Object.entries(packages).filter(([path]) => path !== "");
-  if (entries.length > MAX_PACKAGES) throw invalid(`package-lock.json: Expected at most ${MAX_PACKAGES} packages`);
-  const checked = entries.map(([path, value]) => [path, checkEntry(path, value, rules)] as const);
+export async function checkLockfile(text: string, rules: PackageRules): Promise<string> {
+  const { packages } = await parseFile("package-lock.json", text, LockSchema);
   // Without dependencies of the tool, npm reads them from package.json and computes itself which packages it needs.
-  return JSON.stringify({ lockfileVersion: 3, packages: { "": {}, ...Object.fromEntries(checked) } });
+  const checked: [path: string, entry: string][] = [["", "{}"]];
+  const entries = Object.entries(packages).values();
+  await runTimeSliced(() => {
+    const { value: next } = entries.next();
+    if (next === undefined) return true;
+    const [path, value] = next;
+    if (path !== "") checked.push([path, JSON.stringify(checkEntry(path, value, rules))]);
+    return false;
+  }, undefined);
+  const written = checked.map(([path, entry]) => `${JSON.stringify(path)}:${entry}`);
+  return `{"lockfileVersion":3,"packages":{${written.join()}}}`;
 }
 
 function checkEntry(path: string, value: unknown, rules: PackageRules): Entry {

@@ -90,8 +90,8 @@ export class PackageInstaller {
    *   does not allow; BUNDLE_FAILED if npm fails, takes too long or installs too much
    */
   async build<Built>(files: Files, tenantId: string, build: (packagesDir: string) => Promise<Built>): Promise<Built> {
-    const text = checkManifest(files["package.json"] ?? "", this.#config);
-    const lock = checkLockfile(files["package-lock.json"] ?? "", this.#config);
+    const text = await checkManifest(files["package.json"] ?? "", this.#config);
+    const lock = await checkLockfile(files["package-lock.json"] ?? "", this.#config);
     const hash = createHash("sha256")
       .update(JSON.stringify([this.#config.registry, text, lock]))
       .digest("hex");
