@@ -2,6 +2,8 @@
 import { sql } from "kysely";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
+import { findApproval, releaseCall, storeDecision } from "../../src/server/records/approvals.ts";
+import { findCall } from "../../src/server/records/calls.ts";
 import {
   advanceSchedule,
   findSchedule,
@@ -49,21 +51,25 @@ describe.for(STORES)("with %s", (kind) => {
 
   // With SQLite, a process that waits for the lock of a database cannot do anything else.
   describe.runIf(kind === "postgres")("while another change is made", () => {
-    /** Sends a request, and makes a change before that of the request, which waits for it. */
+    /**
+     * Sends a request, and makes a change before that of the request, which waits for it.
+     * @param begin part of the change that is made before the request. Default: none
+     */
     const sendDuring = async (
       request: Parameters<typeof parts.api>,
-      change: (transaction: Db) => Promise<void>,
+      change: (transaction: Db) => Promise<unknown>,
+      begin: (transaction: Db) => Promise<unknown> = async () => {},
     ): Promise<number> => {
       let answer: ReturnType<typeof parts.api> | undefined;
       await changeExclusively(database, async (transaction) => {
+        await begin(transaction);
         answer = parts.api(...request);
         await expect
           .poll(
             async () => {
               const waiting = sql<{ n: number }>`
-                select count(*)::int as n from pg_locks
-                where locktype = 'advisory' and not granted
-                and database = (select oid from pg_database where datname = current_database())`;
+                select count(*)::int as n from pg_stat_activity
+                where wait_event_type = 'Lock' and datname = current_database()`;
               return (await waiting.execute(transaction)).rows[0]?.n;
             },
             { timeout: 30_000 },
@@ -73,6 +79,22 @@ describe.for(STORES)("with %s", (kind) => {
       });
       return (await answer)?.status ?? 0;
     };
+
+    test("a call whose approval is just given is cancelled", async () => {
+      const { api } = parts;
+      const source = "export const annotations = { destructiveHint: true }; export default () => 1";
+      expect((await api("POST", "/v1/tenants/acme/tools", { name: "wipe", source, approve: true })).status).toBe(201);
+      const { body } = await api<{ id: string; approvalId: string }>("POST", "/v1/tenants/acme/tools/wipe/calls", {});
+      const decision = { state: "approved", decided_by: "key", decided_at: 1, reason: null } as const;
+      const status = await sendDuring(
+        ["POST", `/v1/tenants/acme/calls/${body.id}/cancel`],
+        // Not due: the server does not run it meanwhile.
+        (transaction) => releaseCall(transaction, body.id, Date.now() + 3_600_000),
+        (transaction) => storeDecision(transaction, body.approvalId, decision),
+      );
+      expect([status, (await findCall(database.db, "acme", body.id))?.state]).toEqual([202, "cancelled"]);
+      expect((await findApproval(database.db, "acme", body.approvalId))?.state).toBe("approved");
+    });
 
     test("a tenant whose deletion has begun is not activated", async () => {
       await parts.api("POST", "/v1/tenants", { id: "goes" });

@@ -255,22 +255,24 @@ export async function requestCancel(
   toStored: (input: string | null) => string | null = (input) => input,
 ): Promise<StoredCallState | undefined> {
   return await db.transaction().execute(async (transaction) => {
-    const found = await findCall(transaction, tenantId, id);
-    if (found === undefined) return undefined;
-    if (WAITING_STATES.includes(found.state)) {
+    let found = await findCall(transaction, tenantId, id);
+    // Twice, because an approval that is given meanwhile puts the call into the queue.
+    for (let tries = 0; tries < 2; tries += 1) {
+      if (found === undefined || !WAITING_STATES.includes(found.state)) break;
+      // Before the call, as every decision about an approval does: each of the two would wait for the other.
+      await transaction
+        .updateTable("approvals")
+        .set({ state: "cancelled", decided_at: Date.now() })
+        .where("call_id", "=", id)
+        .where("state", "=", "pending")
+        .execute();
       const input = toStored((await withContents(transaction, found)).input);
       const error = { code: "CANCELLED", message: "The call was cancelled before it ran", recoverable: true };
       const outcome = notRunOutcome(found, "cancelled", error, input);
-      if (await endCall(transaction, found, outcome, found.state)) {
-        await transaction
-          .updateTable("approvals")
-          .set({ state: "cancelled", decided_at: Date.now() })
-          .where("call_id", "=", id)
-          .where("state", "=", "pending")
-          .execute();
-        return found.state;
-      }
+      if (await endCall(transaction, found, outcome, found.state)) return found.state;
+      found = await findCall(transaction, tenantId, id);
     }
+    if (found === undefined) return undefined;
     const { numUpdatedRows } = await transaction
       .updateTable("calls")
       .set({ cancel_requested: 1 })
