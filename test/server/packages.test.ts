@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, u
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { packTar } from "modern-tar";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -42,6 +42,8 @@ let origin: string;
 let server: Server;
 let api: ReturnType<typeof apiOf>;
 let requests = 0;
+/** Requests that the registry never answers. */
+let slowRequests = 0;
 let place: string;
 let requestsElsewhere = 0;
 
@@ -73,6 +75,10 @@ beforeAll(async () => {
   registry.on("request", (request, response) => {
     requests += 1;
     const url = request.url ?? "";
+    if (url.startsWith("/slow/")) {
+      slowRequests += 1;
+      return;
+    }
     const found = tarballs.get(url);
     if (tarballs.has(`${url}/-${url}-1.0.0.tgz`)) {
       const version = { version: "1.0.0", dist: { tarball: `${origin}${url}/-${url}-1.0.0.tgz` } };
@@ -330,6 +336,37 @@ describe("an upload with a lockfile", () => {
       await installer.build(filesOf(more), "beta", async (others) => expect(others).not.toBe(packagesDir));
       expect(readdirSync(join(packagesDir, "node_modules"))).toContain("greet");
     });
+  });
+
+  test("leaves no process of npm behind when its server stops", async () => {
+    await using own = await stores.create("sqlite");
+    const packages = { allow: ["slow"], registry: origin };
+    await using stopping = await createServer({ ...own.options, port: 0, logLevel: "silent", packages });
+    const send = apiOf(stopping);
+    await send("POST", "/v1/tenants", { id: "acme" });
+    const started: ChildProcess[] = [];
+    const onStart = (message: unknown): void => {
+      started.push((message as { readonly process: ChildProcess }).process);
+    };
+    subscribe("child_process", onStart);
+    onTestFinished(() => void unsubscribe("child_process", onStart));
+    const url = `${origin}/slow/-/slow-1.0.0.tgz`;
+    const entry = { version: "1.0.0", resolved: url, integrity: tarballs.get("/greet/-/greet-1.0.0.tgz")?.integrity };
+    const lock = { lockfileVersion: 3, packages: { "node_modules/slow": entry } };
+    const manifest = { dependencies: { slow: "1.0.0" } };
+    const files = { "package.json": JSON.stringify(manifest), "package-lock.json": JSON.stringify(lock) };
+    const deploying = send("POST", "/v1/tenants/acme/tools", {
+      name: "slow",
+      entry: "tool.js",
+      files: { "tool.js": TOOL, ...files },
+    }).catch(() => undefined);
+    await vi.waitFor(() => expect(slowRequests).toBe(1), { timeout: 60_000 });
+    const npm = started.find(({ spawnfile }) => spawnfile === "npm");
+    const cache = npm?.spawnargs.find((one) => one.startsWith("--cache="))?.slice("--cache=".length) ?? "";
+    expect([npm?.exitCode, existsSync(dirname(cache))]).toEqual([null, true]);
+    await stopping.close({ drainMs: 0 });
+    expect([npm?.signalCode, existsSync(dirname(cache))]).toEqual(["SIGKILL", false]);
+    await deploying;
   });
 
   test("is rejected where the operator has not allowed packages", async () => {

@@ -106,7 +106,7 @@ export async function openHttp(
     webhookAddresses: config.webhookAddresses,
     limits: config.limits,
     vacuumFull: config.vacuumFull,
-    installer: toInstaller(config),
+    installer: resources.use(toInstaller(config)),
     console: await readConsoleFiles(),
     oidc: await openSignIn(startup, storage),
     embedOrigins: config.embedOrigins,

@@ -69,11 +69,12 @@ interface PackageFiles {
 }
 
 /** Installs packages and keeps them. */
-export class PackageInstaller {
+export class PackageInstaller implements AsyncDisposable {
   readonly #config: PackagesConfig;
   readonly #directory: string;
   readonly #running = new Map<string, Promise<string>>();
   readonly #slots = new BuildSlots(MAX_PARALLEL);
+  readonly #closing = new AbortController();
   /** Installations that builds use. The same one may be in it several times. */
   readonly #used = new Set<{ readonly hash: string }>();
 
@@ -87,7 +88,7 @@ export class PackageInstaller {
    * Installs the packages of an upload, unless they are installed already, and builds it. The builds of tenants take turns.
    * @param build receives the folder that contains `node_modules`
    * @throws {ToolError} PARAM_INVALID for a manifest or lockfile that cannot be installed; CAPABILITY_DENIED for a package that the operator
-   *   does not allow; BUNDLE_FAILED if npm fails, takes too long or installs too much
+   *   does not allow; BUNDLE_FAILED if npm fails, takes too long or installs too much; CANCELLED if the server stops
    */
   async build<Built>(files: Files, tenantId: string, build: (packagesDir: string) => Promise<Built>): Promise<Built> {
     const text = await checkManifest(files["package.json"] ?? "", this.#config);
@@ -95,7 +96,7 @@ export class PackageInstaller {
     const hash = createHash("sha256")
       .update(JSON.stringify([this.#config.registry, text, lock]))
       .digest("hex");
-    using _slot = await this.#slots.acquire(tenantId);
+    using _slot = await this.#slots.acquire(tenantId, this.#closing.signal);
     const use = { hash };
     this.#used.add(use);
     try {
@@ -103,6 +104,12 @@ export class PackageInstaller {
     } finally {
       this.#used.delete(use);
     }
+  }
+
+  /** Ends the processes of npm, which would go on without their limits, and removes their files. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    await Promise.allSettled(this.#running.values());
   }
 
   async #install(hash: string, files: PackageFiles): Promise<string> {
@@ -146,9 +153,10 @@ export class PackageInstaller {
     }
   }
 
-  /** @throws {ToolError} BUNDLE_FAILED */
+  /** @throws {ToolError} BUNDLE_FAILED, CANCELLED */
   async #runNpm(work: string): Promise<void> {
     const { registry, timeoutMs, maxBytes } = this.#config;
+    const closing = this.#closing.signal;
     const isRoot = process.getuid?.() === 0;
     if (isRoot) {
       for (const path of [work, join(work, "package.json"), join(work, "package-lock.json")]) {
@@ -201,6 +209,9 @@ export class PackageInstaller {
         () => {},
       );
     }, MEASURE_MS);
+    const onClosing = (): void => stop("was ended");
+    closing.addEventListener("abort", onClosing);
+    if (closing.aborted) onClosing();
     let message = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       message = `${message}${text}`.slice(0, 4_000);
@@ -210,6 +221,7 @@ export class PackageInstaller {
         child.once("error", reject);
         child.once("close", resolve);
       });
+      if (closing.aborted) throw new ToolError("CANCELLED", "The server stops");
       if (stopped === undefined && (await bytesOf(work)) > maxBytes)
         stopped = `needs more than ${maxBytes} bytes (options.packages.maxBytes)`;
       if (stopped !== undefined) throw new ToolError("BUNDLE_FAILED", `The installation of the packages ${stopped}`);
@@ -221,6 +233,7 @@ export class PackageInstaller {
     } finally {
       clearTimeout(timer);
       clearInterval(measuring);
+      closing.removeEventListener("abort", onClosing);
     }
   }
 
