@@ -11,8 +11,10 @@ import {
   type ScheduleChanges,
   updateSchedule,
 } from "../../src/server/records/schedules.ts";
-import { findTenant, updateTenant } from "../../src/server/records/tenants.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
+import { findTenant, insertTenant, type TenantRecord, updateTenant } from "../../src/server/records/tenants.ts";
 import { changeExclusively } from "../../src/server/records/write-lock.ts";
+import { deleteTenant } from "../../src/server/tenants/delete-tenant.ts";
 import { useServer } from "./support/server.ts";
 import { STORES, TestStores } from "./support/stores.ts";
 
@@ -47,6 +49,34 @@ describe.for(STORES)("with %s", (kind) => {
     const kept = { cron: "5 * * * *", lastAt: 1_000, lastCallId: "call_1", skipped: 3, nextAt: 3_000, input: { n: 1 } };
     expect(await updateSchedule(db, row, changes)).toMatchObject(kept);
     expect(await findSchedule(db, "acme", "schedule_1")).toMatchObject({ ...changes, ...started, next_at: 3_000 });
+  });
+
+  test("a deletion ends when another one has deleted the tenant, and leaves a new tenant with its id", async () => {
+    const { db } = database;
+    const tenant = await insertTenant(db, { id: "again", name: "first", policy: TenantPolicySchema.parse({}) });
+    // Created in another millisecond.
+    await db.updateTable("tenants").set({ created_at: 1 }).where("id", "=", "again").execute();
+    const done = async (): Promise<void> => {};
+    const replaced = async (): Promise<readonly string[]> => {
+      await db.deleteFrom("tenants").where("id", "=", "again").execute();
+      await insertTenant(db, { id: "again", name: "second", policy: tenant.policy });
+      return [];
+    };
+    const deletion = deleteTenant(
+      {
+        database,
+        authenticator: { clear() {} },
+        glovebox: { deleteTenant: async () => ({ values: { keys: 0, bytes: 0 }, artifacts: 0 }) as never },
+        tools: { forget() {} },
+        calls: { flush: done },
+        tenantChanges: { announce: done, eraseElsewhere: replaced },
+        vacuumFull: false,
+      },
+      { ...tenant, createdAt: 1 },
+      "admin" as never,
+    );
+    await expect(deletion).rejects.toMatchObject({ code: "TOOL_UNAVAILABLE", details: { reason: "tenant_deleted" } });
+    expect(await findTenant(db, "again")).toMatchObject({ name: "second", state: "active" });
   });
 
   // With SQLite, a process that waits for the lock of a database cannot do anything else.
@@ -94,6 +124,18 @@ describe.for(STORES)("with %s", (kind) => {
       );
       expect([status, (await findCall(database.db, "acme", body.id))?.state]).toEqual([202, "cancelled"]);
       expect((await findApproval(database.db, "acme", body.approvalId))?.state).toBe("approved");
+    });
+
+    test("a tenant that was created anew is not deleted", async () => {
+      await parts.api("POST", "/v1/tenants", { id: "anew" });
+      const status = await sendDuring(["DELETE", "/v1/tenants/anew"], async (transaction) => {
+        const { policy } = (await findTenant(transaction, "anew")) as TenantRecord;
+        await transaction.deleteFrom("tenants").where("id", "=", "anew").execute();
+        await insertTenant(transaction, { id: "anew", name: "second", policy });
+        await transaction.updateTable("tenants").set({ created_at: 1 }).where("id", "=", "anew").execute();
+      });
+      expect(status).toBe(404);
+      expect(await findTenant(database.db, "anew")).toMatchObject({ name: "second", state: "active" });
     });
 
     test("a tenant whose deletion has begun is not activated", async () => {

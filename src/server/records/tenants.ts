@@ -88,6 +88,23 @@ export async function updateTenant(
     .execute();
 }
 
+/**
+ * Denies the calls of a tenant because it is being deleted, and locks its row.
+ * @returns false if it was deleted. A new tenant can have its id
+ */
+export async function markDeleting(
+  db: Db,
+  { id, createdAt }: Pick<TenantRecord, "id" | "createdAt">,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable("tenants")
+    .set((column) => ({ state: "deleting", revision: column("revision", "+", 1), updated_at: Date.now() }))
+    .where("id", "=", id)
+    .where("created_at", "=", createdAt)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
 /** Marks that something of a tenant has changed. Part of every change of its tools and releases. */
 export async function touchTenant(db: Db, id: string): Promise<void> {
   await updateTenant(db, id, {});

@@ -2,24 +2,25 @@
 import { sql } from "kysely";
 import type { Glovebox } from "../../host/index.ts";
 import type { RequestAuthenticator } from "../auth/authentication.ts";
+import { tenantDeletedError } from "../calls/call-results.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
 import { eraseDeleted } from "../database/vacuum.ts";
 import { type Actor, appendAudit } from "../records/audit.ts";
 import { eraseAuditTexts, TENANT_DELETED } from "../records/audit-chain.ts";
 import { deleteInBatches, someRows } from "../records/batches.ts";
-import { updateTenant } from "../records/tenants.ts";
+import { markDeleting, type TenantRecord } from "../records/tenants.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 import type { TenantChanges } from "./tenant-changes.ts";
 
 export interface DeletionDependencies {
   readonly database: OpenDatabase;
-  readonly glovebox: Glovebox;
-  readonly authenticator: RequestAuthenticator;
-  readonly tools: TenantTools;
-  readonly calls: CallService;
-  readonly tenantChanges: TenantChanges;
+  readonly glovebox: Pick<Glovebox, "deleteTenant">;
+  readonly authenticator: Pick<RequestAuthenticator, "clear">;
+  readonly tools: Pick<TenantTools, "forget">;
+  readonly calls: Pick<CallService, "flush">;
+  readonly tenantChanges: Pick<TenantChanges, "announce" | "eraseElsewhere">;
   /** Whether the tables of Postgres are rewritten. */
   readonly vacuumFull: boolean;
 }
@@ -110,16 +111,22 @@ async function deleteRows(
  * Deletes a tenant and returns how many rows of each table were removed. The audit log keeps the tenant's id,
  * and when there was which action. Most rows are removed in batches, before the tenant itself: if an attempt fails, the next one goes on, and
  * counts what remains.
+ * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "tenant_deleted"`) if another request has deleted it
  * @throws what the database or the Glovebox throws. The tenant's calls stay denied then, and it can be deleted again
  */
 export async function deleteTenant(
   { database, glovebox, authenticator, tools, calls, tenantChanges, vacuumFull }: DeletionDependencies,
-  tenantId: string,
+  tenant: Pick<TenantRecord, "id" | "createdAt">,
   actor: Actor,
 ): Promise<{ readonly [name: string]: unknown }> {
+  const { id: tenantId } = tenant;
+  // The first statement of each transaction, as of all that concern a tenant and its rows.
+  const lock = async (transaction: Db): Promise<void> => {
+    if (!(await markDeleting(transaction, tenant))) throw tenantDeletedError();
+  };
   // Denies new calls in every process before anything is removed.
   await changeExclusively(database, async (transaction) => {
-    await updateTenant(transaction, tenantId, { state: "deleting" });
+    await lock(transaction);
     await tenantChanges.announce(tenantId, transaction);
   });
   authenticator.clear();
@@ -131,14 +138,14 @@ export async function deleteTenant(
   for (const table of TENANT_TABLES) {
     if (LAST_TABLES.has(table)) continue;
     await deleteInBatches((limit) =>
-      database.db
-        .transaction()
-        .execute((db) => deleteRows({ db, kind: database.kind }, { table, tenantId, rows }, limit)),
+      database.db.transaction().execute(async (db) => {
+        await lock(db);
+        return await deleteRows({ db, kind: database.kind }, { table, tenantId, rows }, limit);
+      }),
     );
   }
   await changeExclusively(database, async (transaction) => {
-    // Locks its row first, as everything does that concerns a tenant and its rows.
-    await updateTenant(transaction, tenantId, { state: "deleting" });
+    await lock(transaction);
     // A key has its counters under its own id, and its slots go with its row.
     const keys = transaction.selectFrom("api_keys").select("id").where("tenant_id", "=", tenantId);
     await transaction.deleteFrom("quota_counters").where("tenant_id", "in", keys).execute();

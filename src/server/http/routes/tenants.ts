@@ -162,9 +162,8 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
       responses: { 200: json(DeletedTenantSchema, "What was deleted") },
     },
     async (c, { query }) => {
-      const { id } = c.get("tenant");
       const vacuumFull = query.rewrite === undefined ? dependencies.vacuumFull : query.rewrite === "true";
-      const receipt = await deleteTenant({ ...dependencies, vacuumFull }, id, c.get("actor"));
+      const receipt = await deleteTenant({ ...dependencies, vacuumFull }, c.get("tenant"), c.get("actor"));
       return c.json({ receipt }, 200);
     },
   );
