@@ -183,6 +183,8 @@ export function extractDefinition(pool: WorkerPool, run: ExtractionRun): Promise
       reject(error());
     }, ms);
   };
+  const queueMs = Math.max(QUEUE_MS, limits.queueMs);
+  const wait = (): void => setTimeLimit(queueMs, () => overloaded(`No sandbox process was free within ${queueMs} ms`));
   const begin = (): void => setTimeLimit(limits.timeoutMs, () => timedOut(entry, limits.timeoutMs));
   const ticket = pool.run({
     ...job,
@@ -196,6 +198,7 @@ export function extractDefinition(pool: WorkerPool, run: ExtractionRun): Promise
         if (clockRunsFrom === "placed") begin();
         else setTimeLimit(START_MS, () => notStarted(entry));
       },
+      onPutBack: wait,
       onStarted: () => {
         if (clockRunsFrom === "started") begin();
       },
@@ -218,10 +221,7 @@ export function extractDefinition(pool: WorkerPool, run: ExtractionRun): Promise
       onStuck() {},
     },
   });
-  if (timer === undefined) {
-    const queueMs = Math.max(QUEUE_MS, limits.queueMs);
-    setTimeLimit(queueMs, () => overloaded(`No sandbox process was free within ${queueMs} ms`));
-  }
+  if (timer === undefined) wait();
   return promise.finally(() => clearTimeout(timer));
 }
 

@@ -13,6 +13,7 @@ import type { CallContext, ToolResult } from "../../../src/host/contract/tool-ca
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { CallRecording } from "../../../src/host/recording/recording.ts";
+import { PlacedJob } from "../../../src/host/workers/pool-job.ts";
 import { ProcessStarter } from "../../../src/host/workers/spawn/process-starter.ts";
 import { onLoopback, serve } from "../../support/egress.ts";
 import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
@@ -395,10 +396,10 @@ describe("a process that dies", () => {
 });
 
 describe("a process that does not start", () => {
-  test("does not count towards the timeout of a tool's top level", async () => {
-    const timeoutMs = 4_000;
+  /** Makes processes start late, until the test is over. */
+  function startSlowly(ms: number, isSlow: () => boolean = () => true): void {
     const { start } = ProcessStarter.prototype;
-    const slowly = ["/bin/sh", "-c", `sleep ${timeoutMs / 1_000 + 0.5}; exec "$@"`, "sh"];
+    const slowly = ["/bin/sh", "-c", `sleep ${ms / 1_000}; exec "$@"`, "sh"];
     const starting = vi.spyOn(ProcessStarter.prototype, "start").mockImplementation(function (
       this: ProcessStarter,
       commandFor,
@@ -406,17 +407,48 @@ describe("a process that does not start", () => {
     ) {
       const slower: typeof commandFor = (parent) => {
         const command = commandFor(parent);
-        return { ...command, argv: [...slowly, ...command.argv] };
+        return isSlow() ? { ...command, argv: [...slowly, ...command.argv] } : command;
       };
       return start.call(this, slower, listener);
     });
     onTestFinished(() => starting.mockRestore());
+  }
+
+  test("does not count towards the timeout of a tool's top level", async () => {
+    const timeoutMs = 4_000;
+    startSlowly(timeoutMs + 500);
     // If it counted, every start would exceed the timeout. On a busy machine, the top level itself does so now and then.
     await vi.waitFor(async () => {
       await using glovebox = await makeGlovebox({ limits: { timeoutMs }, cache: false });
       await expect(glovebox.addTool({ name: "quick", source: "export default () => 1" })).resolves.toMatchObject({
         name: "quick",
       });
+    });
+  });
+
+  test("does not count towards that timeout if an earlier process of the top level has died", async () => {
+    const timeoutMs = 4_000;
+    let deaths = 0;
+    let glovebox: Glovebox;
+    startSlowly(timeoutMs + 500, () => deaths > 0);
+    const { onPlaced } = PlacedJob.prototype;
+    const placing = vi.spyOn(PlacedJob.prototype, "onPlaced").mockImplementation(function (this: PlacedJob) {
+      onPlaced.call(this);
+      deaths += 1;
+      if (deaths === 1) signalAll(glovebox, "SIGKILL");
+    });
+    onTestFinished(() => placing.mockRestore());
+    // On a busy machine, the top level may have ended before its process is killed, or exceed its timeout.
+    await vi.waitFor(async () => {
+      deaths = 0;
+      glovebox = await makeGlovebox({ limits: { timeoutMs }, cache: false, workers: { max: 1 } });
+      try {
+        const source = "await new Promise((done) => setTimeout(done, 500)); export default () => 1";
+        await expect(glovebox.addTool({ name: "late", source })).resolves.toMatchObject({ name: "late" });
+      } finally {
+        await glovebox.close();
+      }
+      expect(deaths).toBe(2);
     });
   });
 });
