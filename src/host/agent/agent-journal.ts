@@ -5,9 +5,9 @@ import * as z from "zod";
 import { type JsonValue, ToolError, unavailable } from "../../sandbox/contract/errors.ts";
 import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../config/option-errors.ts";
-import type { CallContext, ToolCall, ToolResult } from "../contract/tool-call.ts";
+import { type CallContext, NO_USAGE, type ToolCall, type ToolResult } from "../contract/tool-call.ts";
 import { toJson } from "../contract/tool-value.ts";
-import { toFailure } from "../pipeline/normalize.ts";
+import { failedResultOf } from "../pipeline/normalize.ts";
 import { RunStoreSchema } from "../runs/run-options.ts";
 import type { RunClaim, RunStore } from "../runs/run-store.ts";
 import { tenancyOf } from "../tenants/tenancy.ts";
@@ -222,13 +222,12 @@ export class AgentJournal implements AsyncDisposable {
     timeoutMs: number | undefined,
   ): Promise<ToolResult> {
     const { id, toolName } = call as { readonly id: string; readonly toolName: string };
-    if (context?.tenantId !== this.#tenantId)
-      return toFailure({ callId: id, toolName, started: performance.now() }, otherTenant());
+    if (context?.tenantId !== this.#tenantId) return failedResultOf({ callId: id, toolName }, otherTenant());
     const known = this.#results.get(id);
     if (known !== undefined) return known;
     const result =
       this.#begun.has(id) && !(await isRepeatable(router, toolName, context?.tenantId))
-        ? toFailure({ callId: id, toolName, started: performance.now() }, interrupted(toolName))
+        ? failedResultOf({ callId: id, toolName }, interrupted(toolName))
         : await this.#make(router, call, context, timeoutMs);
     const stored = JSON.parse(
       JSON.stringify(result.success ? { ...result, output: toJson(result.output) } : result),
@@ -258,13 +257,13 @@ export class AgentJournal implements AsyncDisposable {
     const { status, text } = outcome;
     if (status === "paused") return await this.#suspend();
     this.#close();
-    const base = { callId: this.#claim.id, toolName: AGENT, durationMs: 0, logs: [] };
-    const result =
+    const base = { callId: this.#claim.id, toolName: AGENT, durationMs: 0, usage: NO_USAGE, logs: [] };
+    const result: ToolResult =
       status === "finished"
         ? { ...base, success: true, output: text }
         : { ...base, success: false, error: status === "failed" ? outcome.error : CANCELLED.toData(AGENT) };
     const state = status === "finished" ? "succeeded" : status;
-    await this.#store.release(this.#claim, { state, result: result as unknown as ToolResult }, 0);
+    await this.#store.release(this.#claim, { state, result }, 0);
   }
 
   #close(): void {

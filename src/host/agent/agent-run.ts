@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
-import { toFailure } from "../pipeline/normalize.ts";
+import { failedResultOf } from "../pipeline/normalize.ts";
 import { notifySafely, runCallback } from "../util/host-callback.ts";
 import { type ApprovalRequest, needsApproval } from "./agent-approval-rule.ts";
 import type { AgentEvent, AgentOutcome } from "./agent-events.ts";
@@ -334,7 +334,7 @@ export class AgentRun {
 }
 
 const toFailedResult = ({ id, toolName }: ModelToolCall, error: ToolError): ToolResult =>
-  toFailure({ callId: id, toolName, started: performance.now() }, error);
+  failedResultOf({ callId: id, toolName }, error);
 
 const createCancelledError = (): ToolError =>
   new ToolError("CANCELLED", "The run was cancelled before this call started");

@@ -62,6 +62,11 @@ export function toFailure(metadata: ResultMetadata, thrown: unknown): ToolResult
   };
 }
 
+/** Returns the result of a call that failed before it began, or outside of the router. Never throws. */
+export function failedResultOf(call: Pick<ResultMetadata, "callId" | "toolName">, thrown: unknown): ToolResult {
+  return { ...toFailure({ ...call, started: performance.now() }, thrown), durationMs: 0 };
+}
+
 /** Dependencies and limits of the normalization. */
 export interface NormalizeOptions {
   readonly tool: RegisteredTool;

@@ -1,16 +1,14 @@
 // How an attempt of a run becomes the state of the run: its result, and when a run that could not begin tries again.
 import type { ToolError } from "../../sandbox/contract/errors.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
+import { failedResultOf } from "../pipeline/normalize.ts";
 import type { RunCompensation } from "./run-rollback.ts";
 import type { RunRecord } from "./run-store.ts";
 import type { RunWait } from "./run-wait.ts";
 
 /** Returns the result of a run that fails outside of the Glovebox. */
-export function toFailedResult(run: RunRecord, error: ToolError): ToolResult {
-  const usage = { executeMs: 0, queueMs: 0, startMs: 0, cpuMs: 0 };
-  const result = { callId: run.id, toolName: run.toolName, durationMs: 0, usage, logs: [], success: false };
-  return { ...result, error: error.toData(run.toolName) } as unknown as ToolResult;
-}
+export const toFailedResult = ({ id, toolName }: RunRecord, error: ToolError): ToolResult =>
+  failedResultOf({ callId: id, toolName }, error);
 
 /** Returns the message of an attempt's error. If it has timed out while it waited, the message says why the wait did not suspend the run. */
 export function messageWithWaits(error: Pick<ToolError, "code" | "message">, waits: readonly RunWait[]): string {

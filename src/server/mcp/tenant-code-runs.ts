@@ -1,6 +1,7 @@
 // Runs the code that comes over MCP as durable runs: run_code starts one, and get_run looks it up. A key finds the runs that it has started, and no
 // others.
 import { noSuchRun, RUN_CODE, toFailedOutput, toOpenOutput } from "../../host/code-mode/hosted-code.ts";
+import { NO_USAGE } from "../../host/contract/tool-call.ts";
 import type { CallContext, JsonValue, RunWait, ToolCall, ToolResult } from "../../host/index.ts";
 import { type CallCaller, keyActorOf } from "../calls/call-request.ts";
 import { toFailedResult } from "../calls/call-results.ts";
@@ -84,10 +85,7 @@ export class TenantCodeRuns {
   }
 }
 
-const NO_USAGE = { executeMs: 0, queueMs: 0, startMs: 0, cpuMs: 0 };
-
 function toOpenResult(row: Pick<RunRow, "id" | "state" | "waits">): ToolResult {
-  const output = toOpenOutput({ ...row, waits: waitsOf(row) });
-  const common = { callId: row.id, toolName: RUN_CODE, durationMs: 0, usage: NO_USAGE, logs: [], success: true };
-  return { ...common, output } as unknown as ToolResult;
+  const output = toOpenOutput({ ...row, waits: waitsOf(row) }) as unknown as JsonValue;
+  return { callId: row.id, toolName: RUN_CODE, durationMs: 0, usage: NO_USAGE, logs: [], success: true, output };
 }

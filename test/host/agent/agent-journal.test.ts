@@ -8,6 +8,7 @@ import {
   type ModelEvent,
   openAgentJournal,
 } from "../../../src/host/agent/index.ts";
+import { NO_USAGE } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import type { RunClaim } from "../../../src/host/runs/run-store.ts";
@@ -73,7 +74,7 @@ test("a loop that nothing stops is stored with its end", async () => {
   ]);
   expect(await store.find({ tenantId: "default", id: "a" })).toMatchObject({
     state: "succeeded",
-    result: { success: true, output: "Done" },
+    result: { success: true, output: "Done", usage: NO_USAGE },
   });
   expect(await failureOf(openAgentJournal({ store, id: "a" }))).toMatchObject({ code: "TOOL_UNAVAILABLE" });
 });

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
+import { NO_USAGE } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import type { RunsOptions } from "../../../src/host/runs/run-options.ts";
@@ -262,6 +263,8 @@ describe("a durable run", () => {
     expect(await failureOf(runs.start({ toolName, id: "a" }))).toMatchObject({ code: "NAME_TAKEN" });
     expect(await runs.cancel("a")).toBe(true);
     expect(await runs.cancel("a")).toBe(false);
+    const cancelled = { success: false, usage: NO_USAGE, logs: [], error: { code: "CANCELLED" } };
+    expect((await runs.get("a"))?.result).toMatchObject(cancelled);
     expect((await runs.list({ state: "suspended" })).map(({ id }) => id)).toEqual(["b"]);
     const short = createRuns(glovebox, { store: new CrashingStore(), pollMs: 0, lifetimeMs: 1 });
     const { id } = await short.start({ toolName, arguments: { n: 0 } });

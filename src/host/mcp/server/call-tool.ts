@@ -19,6 +19,7 @@ import type { Progress } from "../../../sandbox/protocol/worker-messages.ts";
 import type { CallContext, ToolResult } from "../../contract/tool-call.ts";
 import type { Glovebox } from "../../glovebox/glovebox.ts";
 import type { LogEntry } from "../../observability/call-log.ts";
+import { failedResultOf } from "../../pipeline/normalize.ts";
 import type { TenantScope } from "../../routing/tenant-scope.ts";
 import { type McpCaller, ownerOf } from "./caller.ts";
 import type { CallsAwaitingInput, WaitingRequestState } from "./calls-awaiting-input.ts";
@@ -163,9 +164,7 @@ const taskOwnerOf = (host: McpHost, caller: McpCaller): McpTaskOwner => ({
 /** Returns the result of a call whose run could not be started. @throws anything but a ToolError */
 function toFailedResult(toolName: string, thrown: unknown): ToolResult {
   if (!(thrown instanceof ToolError)) throw thrown;
-  const usage = { executeMs: 0, queueMs: 0, startMs: 0, cpuMs: 0 };
-  const result = { callId: randomUUID(), toolName, durationMs: 0, usage, logs: [], success: false };
-  return { ...result, error: thrown.toData(toolName) } as unknown as ToolResult;
+  return failedResultOf({ callId: randomUUID(), toolName }, thrown);
 }
 
 /** Returns the response that says that a call has become a task. */
