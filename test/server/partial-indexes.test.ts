@@ -15,7 +15,7 @@ import { readProblems } from "../../src/server/records/problems.ts";
 import { findQueued } from "../../src/server/records/queued-calls.ts";
 import { listToCancel } from "../../src/server/records/runs.ts";
 import { listWaiting } from "../../src/server/records/tool-versions.ts";
-import { claimDeliveries } from "../../src/server/records/webhooks.ts";
+import { claimDeliveries, deleteOldDeliveries } from "../../src/server/records/webhooks.ts";
 import { DatabaseRunStore } from "../../src/server/runs/database-run-store.ts";
 import { TestStores } from "./support/stores.ts";
 
@@ -89,6 +89,7 @@ test.for([
     "deliveries_open",
     () => claimDeliveries({ db, ...SQLITE }, { limit: 1, until: NOW, except: [], now: NOW }),
   ],
+  ["find old deliveries", "deliveries_ended", () => deleteOldDeliveries(db, "acme", { before: NOW, limit: 1 })],
   ["find approvals whose time is over", "approvals_pending", () => findOverdue(db, NOW)],
   ["find runs that are due", "runs_open", () => new DatabaseRunStore({ db, ...SQLITE }).due(NOW, DUE)],
   ["list runs to cancel", "run_requests_cancelled", () => listToCancel(db, 1)],

@@ -25,6 +25,7 @@ import { up as releaseCounts } from "./migrations/0016-release-counts.ts";
 import { up as queuedCalls } from "./migrations/0017-queued-calls.ts";
 import { up as keyLimits } from "./migrations/0018-key-limits.ts";
 import { up as usedSignIns } from "./migrations/0019-used-sign-ins.ts";
+import { up as endedDeliveries } from "./migrations/0020-ended-deliveries.ts";
 
 interface KnownMigration {
   readonly up: (db: Kysely<unknown>, types: ColumnTypes) => Promise<void>;
@@ -63,6 +64,7 @@ const MIGRATIONS: { readonly [name: string]: KnownMigration } = {
   "0018-key-limits": { up: keyLimits, worksWith: 13 },
   // A release before it opens a session for each callback that the provider accepts, and adds nothing.
   "0019-used-sign-ins": { up: usedSignIns, worksWith: 13 },
+  "0020-ended-deliveries": { up: endedDeliveries, worksWith: 13 },
 };
 /** The first migration after which the database has a table for rules. */
 const FIRST_RULE = 7;

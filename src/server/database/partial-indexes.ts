@@ -10,6 +10,8 @@ export const IS_QUEUED_CALL: RawBuilder<boolean> = sql`state = 'queued'`;
 export const IS_RECORDED_CALL: RawBuilder<boolean> = sql`content >= 8`;
 /** Index `deliveries_open`. */
 export const IS_OPEN_DELIVERY: RawBuilder<boolean> = sql`state in ('waiting', 'sending')`;
+/** Index `deliveries_ended`. */
+export const IS_ENDED_DELIVERY: RawBuilder<boolean> = sql`ended_at is not null`;
 /** Index `approvals_pending`. */
 export const IS_PENDING_APPROVAL: RawBuilder<boolean> = sql`state = 'pending'`;
 /** Index `runs_open`. */

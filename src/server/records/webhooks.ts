@@ -3,7 +3,7 @@
 import * as z from "zod";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
-import { IS_OPEN_DELIVERY } from "../database/partial-indexes.ts";
+import { IS_ENDED_DELIVERY, IS_OPEN_DELIVERY } from "../database/partial-indexes.ts";
 import type { DeliveriesTable, WebhooksTable } from "../database/tables/event-tables.ts";
 import { createId } from "../ids.ts";
 import { readJson } from "./json.ts";
@@ -83,9 +83,8 @@ export async function updateWebhook(
   return row === undefined ? undefined : toWebhook(row);
 }
 
-/** Deletes a webhook with its deliveries. Returns false if there is none. */
+/** Deletes a webhook. Returns false if there is none. Its deliveries are no longer sent; delete them with {@link deleteDeliveriesOf}. */
 export async function deleteWebhook(db: Db, tenantId: string, id: string): Promise<boolean> {
-  await db.deleteFrom("deliveries").where("tenant_id", "=", tenantId).where("webhook_id", "=", id).execute();
   const { numDeletedRows } = await db
     .deleteFrom("webhooks")
     .where("tenant_id", "=", tenantId)
@@ -256,7 +255,44 @@ export async function storeAttempt(
     .execute();
 }
 
-/** Deletes deliveries of a tenant that ended before a time. */
-export async function deleteOldDeliveries(db: Db, tenantId: string, before: number): Promise<void> {
-  await db.deleteFrom("deliveries").where("tenant_id", "=", tenantId).where("ended_at", "<", before).execute();
+/** Deletes deliveries of a tenant that ended before a time, up to `limit` of them. Returns how many. */
+export async function deleteOldDeliveries(
+  db: Db,
+  tenantId: string,
+  { before, limit }: { readonly before: number; readonly limit: number },
+): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom("deliveries")
+    .where("id", "in", (query) =>
+      query
+        .selectFrom("deliveries")
+        .select("id")
+        .where("tenant_id", "=", tenantId)
+        .where(IS_ENDED_DELIVERY)
+        .where("ended_at", "<", before)
+        .orderBy("ended_at")
+        .limit(limit),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
+/** Deletes up to `limit` deliveries of a webhook. Returns how many. */
+export async function deleteDeliveriesOf(
+  db: Db,
+  { tenantId, webhookId }: { readonly tenantId: string; readonly webhookId: string },
+  limit: number,
+): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom("deliveries")
+    .where("id", "in", (query) =>
+      query
+        .selectFrom("deliveries")
+        .select("id")
+        .where("tenant_id", "=", tenantId)
+        .where("webhook_id", "=", webhookId)
+        .limit(limit),
+    )
+    .executeTakeFirst();
+  return Number(numDeletedRows);
 }

@@ -4,7 +4,9 @@ import { z } from "@hono/zod-openapi";
 import type { DeliveriesTable } from "../../database/tables/event-tables.ts";
 import { createId } from "../../ids.ts";
 import { appendAudit } from "../../records/audit.ts";
+import { deleteInBatches } from "../../records/batches.ts";
 import {
+  deleteDeliveriesOf,
   deleteWebhook,
   EVENTS,
   findWebhook,
@@ -194,6 +196,9 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
       const isDeleted = await changeAudited(c, dependencies, entry, (transaction) =>
         deleteWebhook(transaction, c.get("tenant").id, params.webhook),
       );
+      // Not within the change, which others wait for. Also without the webhook: an earlier request may have failed here.
+      const webhook = { tenantId: c.get("tenant").id, webhookId: params.webhook };
+      await deleteInBatches((limit) => deleteDeliveriesOf(dependencies.database.db, webhook, limit));
       if (!isDeleted) throw notFound("webhook", params.webhook);
       return c.json({ ok: true } as const, 200);
     },
