@@ -142,11 +142,13 @@ export class TenantLifecycle {
 
   async #removeAll(tenantId: string): Promise<TenantDeletion> {
     const { router, sessionRouter, sessions, mcp, pool, cache, bundler, work, invoker, placement } = this.#dependencies;
+    // What is being added now must not be, even if it is ready before the last call has ended.
+    const working = work.cancel(tenantId);
     const ending = this.#endCalls(tenantId, "deleted");
     const closed = await sessions.closeAll(tenantId);
     const calls = await ending;
     await invoker.settled(tenantId);
-    await work.cancel(tenantId);
+    await working;
     // A session may have been opening meanwhile.
     const late = await sessions.closeAll(tenantId);
     const before = this.#toolsOf(tenantId).length;

@@ -261,7 +261,7 @@ describe("deleteTenant", () => {
         return await memory.deleteTenant(tenantId);
       },
     };
-    // Without a cache, so that adding takes longer than the deletion needs to begin.
+    // Without a cache, so that the tool is not added in the same turn.
     const glovebox = await gloveboxOf({ kv: store, cache: false });
     glovebox.router.register("add", {}, () => 1, ACME);
     const adding = glovebox.addTool({ name: "late", source: "export default () => 1" }, ACME);
