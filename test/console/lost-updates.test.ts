@@ -96,6 +96,7 @@ test("a form saves when only its state or its times have changed", async () => {
 test("a stored value or a secret is replaced only where the form says so, and not after another change", async () => {
   const { api } = opened.under;
   await api("POST", "/v1/tenants", { id: "gamma" });
+  await api("POST", "/v1/tenants/gamma/tools", { name: "price", source: "export default () => 1" });
   const values = "/v1/tenants/gamma/kv/price/values";
   const expiresAt = Date.now() + 86_400_000;
   await api("PUT", `${values}/rate`, { value: { percent: 7 }, expiresAt });

@@ -35,6 +35,11 @@ for (const kind of STORES) {
   });
 }
 
+interface Spaces {
+  readonly items: readonly object[];
+  readonly next: string | null;
+}
+
 /** Returns the rows of all tables in a form that is the same for each kind of database. */
 async function readAll({
   db,
@@ -159,6 +164,15 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await api("DELETE", path)).status).toBe(200);
     expect(await spaces()).not.toContain("tenant/former");
     expect((await api("PUT", path, { value: 3 })).status).toBe(422);
+  });
+
+  test("lists the tools that keep values by pages", async () => {
+    const { body: all } = await api<Spaces>("GET", `${tenant}/kv`);
+    expect(all).toMatchObject({ items: [{ tool: "keep" }, { tool: "many", keys: 206 }], next: null });
+    const { body: first } = await api<Spaces>("GET", `${tenant}/kv?limit=1`);
+    expect(first).toEqual({ items: all.items.slice(0, 1), next: "keep" });
+    const { body: second } = await api<Spaces>("GET", `${tenant}/kv?limit=1&cursor=${first.next}`);
+    expect(second).toEqual({ items: all.items.slice(1), next: null });
   });
 
   test("changes no value without an entry in the audit log", async () => {

@@ -19,7 +19,7 @@ import { formatBytes, formatNumber } from "../state/format.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
 import { address, setQuery } from "../state/router.ts";
-import { can, client, request } from "../state/session.ts";
+import { can, client } from "../state/session.ts";
 
 interface Space {
   readonly tool: string;
@@ -28,6 +28,11 @@ interface Space {
 }
 
 const pathOf = (tenantId: string): string => `/v1/tenants/${encodeURIComponent(tenantId)}/kv`;
+
+/** Tools that the page shows. */
+const MAX_TOOLS = 1_000;
+/** Values that are shown first, and each time that more are wanted. */
+const PAGE = 200;
 
 /** Characters of a value in bytes that are shown. */
 const MAX_BASE64 = 200;
@@ -43,7 +48,7 @@ export function Values({ tenantId }: TenantProps): JSX.Element {
     <ListPage<Space>
       title="Stored values"
       id={`kv ${tenantId}`}
-      load={async () => (await request<{ items: readonly Space[] }>("GET", pathOf(tenantId))).items}
+      load={() => collect(client.list<Space>(pathOf(tenantId), { limit: PAGE }), MAX_TOOLS)}
       keyOf={(space) => space.tool}
       columns={() => [
         {
@@ -72,9 +77,6 @@ export function Values({ tenantId }: TenantProps): JSX.Element {
     </>
   );
 }
-
-/** Values that are shown first, and each time that more are wanted. */
-const PAGE = 200;
 
 interface ToolValuesProps extends TenantProps {
   readonly tool: string;

@@ -243,15 +243,19 @@ export class DatabaseKvStore implements KvStore {
     }
   }
 
-  /** Lists the tools of a tenant that have values. */
-  async spaces(tenantId: string): Promise<readonly SpaceUsage[]> {
-    return await this.#db
+  /** Lists the tools of a tenant that have values, by name. @param after the last one of the page before */
+  async spaces(
+    tenantId: string,
+    { after, limit }: { readonly after?: string | undefined; readonly limit: number },
+  ): Promise<readonly SpaceUsage[]> {
+    const all = this.#db
       .selectFrom("kv_spaces")
       .select(["tool", "keys", "bytes"])
       .where("tenant_id", "=", toColumn(tenantId))
       .where("keys", ">", 0)
       .orderBy("tool")
-      .execute();
+      .limit(limit);
+    return await (after === undefined ? all : all.where("tool", ">", toColumn(after))).execute();
   }
 
   /** Removes expired entries of all tenants, and spaces without entries. */

@@ -252,6 +252,7 @@ describe("every list with pages", () => {
     "GET /v1/tenants": "Zzz!",
     "GET /v1/tenants/{tenant}/tools": "z z",
     "GET /v1/tenants/{tenant}/openai/tools": "z z",
+    "GET /v1/tenants/{tenant}/kv": "z z",
     "GET /v1/tenants/{tenant}/kv/{tool}": "z".repeat(1_025),
   };
 

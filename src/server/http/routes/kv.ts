@@ -2,11 +2,12 @@
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { type KvEntry, type KvSpace, LIMITS } from "../../../host/index.ts";
+import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
 import type { Db } from "../../database/open-database.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { RequestError } from "../problem.ts";
 import { addRoute, json } from "../route.ts";
-import { OkSchema, pageOf, TimeSchema } from "../schemas/common.ts";
+import { OkSchema, pageOf, pageQueryOf, TimeSchema } from "../schemas/common.ts";
 import { changeAudited } from "./audited-change.ts";
 import { checkToolExists } from "./check-tool.ts";
 import { TenantParamsSchema } from "./tenants.ts";
@@ -91,16 +92,17 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
     dependencies,
     "GET /v1/tenants/{tenant}/kv",
     {
-      summary: "Lists the tools of a tenant that keep values",
+      summary: "Lists the tools of a tenant that keep values by name",
       params: TenantParamsSchema,
-      responses: { 200: json(pageOf(SpaceSchema), "The tools") },
+      query: pageQueryOf(TOOL_NAME_PATTERN),
+      responses: { 200: json(pageOf(SpaceSchema), "A page of tools") },
     },
-    async (c, _input) => {
-      const spaces = await kv.spaces(c.get("tenant").id);
-      return c.json(
-        { items: spaces.map((space) => ({ ...space, tool: space.tool.replace(/^\w+\//, "") })), next: null },
-        200,
-      );
+    async (c, { query: { limit, cursor } }) => {
+      const tenantId = c.get("tenant").id;
+      const after = cursor === undefined ? undefined : spaceOf(tenantId, cursor).tool;
+      const spaces = await kv.spaces(tenantId, { after, limit: limit + 1 });
+      const items = spaces.slice(0, limit).map((space) => ({ ...space, tool: space.tool.replace(/^\w+\//, "") }));
+      return c.json({ items, next: spaces.length > limit ? (items.at(-1)?.tool ?? null) : null }, 200);
     },
   );
   addRoute(
