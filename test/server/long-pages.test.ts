@@ -4,6 +4,8 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { PAGE_BYTES, readBoundedPage } from "../../src/server/records/bounded-page.ts";
+import { insertCalls } from "../../src/server/records/calls.ts";
+import { endedRow } from "./support/call-row.ts";
 import { useServer } from "./support/server.ts";
 import { STORES, TestStores } from "./support/stores.ts";
 
@@ -150,6 +152,17 @@ describe.for(STORES)("with %s", (kind) => {
     );
     expect(after.items.slice(0, -1)).toEqual(body.items.slice(2));
     await database.db.updateTable("tool_versions").set({ state: "ready" }).execute();
+  });
+
+  test("the calls of a tenant, with the calls that they made", async () => {
+    const { options } = under.store;
+    await using database = await openDatabase({ url: options.database, dataDir: options.dataDir, onError() {} });
+    const begun = Date.now() - COUNT;
+    const calls = JSON.stringify([{ callId: LONG }]);
+    const rows = Array.from({ length: COUNT }, (_, n) => endedRow(begun + n, { calls }));
+    await insertCalls(database.db, rows);
+    const pages = await readAll<{ items: { id: string }[]; next: string | null }>("/v1/tenants/acme/calls?limit=200");
+    expect(pages.flatMap(({ items }) => items.map(({ id }) => id))).toEqual(rows.map(({ id }) => id).toReversed());
   });
 
   test("tenants with long policies, and the audit log of their changes", async () => {

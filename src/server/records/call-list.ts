@@ -3,6 +3,7 @@ import { type SelectQueryBuilder, sql } from "kysely";
 import type { Db } from "../database/open-database.ts";
 import type { DatabaseSchema } from "../database/schema.ts";
 import type { StoredCallState } from "../database/tables/call-tables.ts";
+import { bytesOfTexts, readBoundedPage } from "./bounded-page.ts";
 import type { CallRow } from "./calls.ts";
 import { Slices } from "./slices.ts";
 
@@ -31,7 +32,7 @@ const MAX_SEARCHED = 20_000;
 
 export interface CallPage {
   readonly rows: readonly CallRow[];
-  /** Id from which the next page continues; null on the last one. A page of a filtered list can have few calls, and still not be the last. */
+  /** Id from which the next page continues; null on the last one. A page with few calls is not the last: of a filtered list, or of long calls. */
   readonly next: string | null;
 }
 
@@ -39,10 +40,10 @@ export interface CallPage {
 export const isSearch = ({ tool, version, state, minMs, text }: CallFilter): boolean =>
   [tool, version, state, minMs, text].some((value) => value !== undefined);
 
-/** All columns of a call but its logs. */
+/** All columns of a call but its logs and its timeline. */
 const LISTED = [
   ...(["id", "tenant_id", "tool_name", "tool_version", "alias", "mode", "state", "effects", "key_id"] as const),
-  ...(["session_id", "idempotency_key", "request_hash", "timeout_ms", "input", "output", "timeline"] as const),
+  ...(["session_id", "idempotency_key", "request_hash", "timeout_ms", "input", "output"] as const),
   ...(["content", "error", "usage", "calls", "created_at", "started_at", "ended_at", "run_at"] as const),
   ...(["lease_owner", "lease_until", "fence", "attempts", "cancel_requested"] as const),
   ...(["parent_id", "root_id", "approval_id"] as const),
@@ -51,17 +52,26 @@ const LISTED = [
 /** Lists the newest calls first. Ids sort by time. @param tenantId default: all tenants */
 export async function listCalls(db: Db, tenantId: string | undefined, filter: CallFilter): Promise<CallPage> {
   const { nested = false, parent, before, limit } = filter;
-  // Logs are not shown in lists, and can have most of the bytes of a call.
-  let query = db.selectFrom("calls").select(LISTED).select(sql<null>`null`.as("logs")).orderBy("id", "desc");
+  // Logs and timelines are not shown in lists, and can have most of the bytes of a call.
+  let query = db
+    .selectFrom("calls")
+    .select(LISTED)
+    .select([sql<null>`null`.as("logs"), sql<null>`null`.as("timeline")])
+    .orderBy("id", "desc");
   if (tenantId !== undefined) query = query.where("tenant_id", "=", tenantId);
   // The index by root begins with the id of the outermost call, which is the beginning of the id of each call below it.
   if (parent !== undefined) query = query.where("root_id", "=", rootOf(parent)).where("parent_id", "=", parent);
   else if (!nested) query = query.where("parent_id", "is", null);
   if (isSearch(filter)) return await searchCalls(query, filter);
-  if (before !== undefined) query = query.where("id", "<", before);
-  const found = await query.limit(limit + 1).execute();
-  const rows = found.slice(0, limit);
-  return { rows, next: found.length > limit ? (rows.at(-1)?.id ?? null) : null };
+  const read = async (last: CallRow | undefined, count: number): Promise<readonly CallRow[]> => {
+    const cursor = last?.id ?? before;
+    const rest = cursor === undefined ? query : query.where("id", "<", cursor);
+    return await rest.limit(count).execute();
+  };
+  const { rows, hasMore } = await readBoundedPage(limit, read, (row) =>
+    bytesOfTexts(row.input, row.output, row.error, row.calls),
+  );
+  return { rows, next: hasMore ? (rows.at(-1)?.id ?? null) : null };
 }
 
 type CallQuery = SelectQueryBuilder<DatabaseSchema, "calls", CallRow>;
