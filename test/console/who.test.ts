@@ -23,10 +23,10 @@ test("changes have the name and the id of their key, for users who may read keys
   const { page, go, problems } = await opened.open();
   await go("/t/acme/audit");
   const row = page.getByRole("row").filter({ hasText: "version.deployed" });
-  await row.getByText(`deploy bot key:${bot.id}`).waitFor();
+  await row.getByText(`deploy bot ${bot.id}`).waitFor();
   // The key of the operator, which belongs to the platform.
   const other = page.getByRole("row").filter({ hasText: "key.created" }).first();
-  expect(await other.textContent()).toMatch(/\S+ key:\S+/);
+  expect(await other.textContent()).toMatch(/\S+ key_\S+/);
   await go("/t/acme/tools/price?tab=releases");
   await page.getByText(/^deploy bot/).waitFor();
   expect(problems).toEqual([]);

@@ -46,7 +46,7 @@ export function Who({ id, tenantId, hasId = false }: WhoProps): JSX.Element {
   return (
     <span class="phrase" title={id}>
       {toVisibleText(name)}
-      {hasId ? <span class="faint"> {id}</span> : null}
+      {hasId ? <span class="faint"> {keyId}</span> : null}
     </span>
   );
 }
