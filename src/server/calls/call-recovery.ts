@@ -15,7 +15,7 @@ const MAX_CLAIMS = 20;
 
 /**
  * Returns the error of a call whose server ended before the call did.
- * @param call default: a call that had begun, and that nobody has cancelled
+ * @param call default: a call that had begun and was not cancelled
  */
 export function lostError({ hasBegun = true, isCancelled = false } = {}): ToolError {
   const rest = hasBegun ? "Effects of the call are possible" : "The call had not begun";
