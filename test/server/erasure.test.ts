@@ -10,12 +10,13 @@ import type { WebhooksTable } from "../../src/server/database/tables/event-table
 import { eraseDeleted } from "../../src/server/database/vacuum.ts";
 import { createServer } from "../../src/server/index.ts";
 import { DatabaseKvStore } from "../../src/server/kv/database-kv-store.ts";
-import { listAudit } from "../../src/server/records/audit.ts";
+import { appendAudit, listAudit, SERVER_ACTOR } from "../../src/server/records/audit.ts";
 import { verifyAudit } from "../../src/server/records/audit-chain.ts";
 import { insertCalls } from "../../src/server/records/calls.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
 import { insertTenant } from "../../src/server/records/tenants.ts";
 import { insertTestDelivery, insertWebhook } from "../../src/server/records/webhooks.ts";
+import { changeExclusively } from "../../src/server/records/write-lock.ts";
 import { writeBackup } from "../../src/server/transfer/backup.ts";
 import { apiOf } from "./support/api.ts";
 import { endedRow } from "./support/call-row.ts";
@@ -254,12 +255,18 @@ describe.for(STORES)("a large tenant with %s", (kind) => {
     // A statement that deletes more rows than a batch has fails, as one does that takes longer than Postgres allows.
     if (kind === "postgres") {
       await sql`create function limit_batches() returns trigger language plpgsql as $$ begin
-        if (select count(*) from gone) > 500 then raise exception 'too many rows in one statement'; end if;
+        if (select count(*) from gone) > TG_ARGV[0]::int then raise exception 'too many rows in one statement'; end if;
         return null; end $$`.execute(db);
       for (const table of ["calls", "deliveries", "kv_entries"])
         await sql`create trigger limit_batches after delete on ${sql.table(table)} referencing old table as gone
-          for each statement execute function limit_batches()`.execute(db);
+          for each statement execute function limit_batches(500)`.execute(db);
+      await sql`create trigger limit_batches after update on audit referencing old table as gone
+        for each statement execute function limit_batches(1000)`.execute(db);
     }
+    await changeExclusively(database, async (transaction) => {
+      const event = { actor: SERVER_ACTOR, tenantId: "large", action: "test", details: {} };
+      for (let index = 0; index < 1_500; index += 1) await appendAudit(transaction, { ...event, target: `t${index}` });
+    });
     const { status, body } = await apiOf(server)("DELETE", "/v1/tenants/large");
     expect([status, body]).toMatchObject([
       200,
@@ -272,6 +279,7 @@ describe.for(STORES)("a large tenant with %s", (kind) => {
     ]);
     for (const table of ["calls", "call_contents", "deliveries", "kv_entries", "kv_spaces", "stored_bytes"] as const)
       expect(await db.selectFrom(table).selectAll().where("tenant_id", "=", "large").execute()).toEqual([]);
+    expect(await verifyAudit(db)).toEqual({ brokenAt: undefined, erased: 1_500 });
   });
 
   test("keeps what a failed attempt has deleted deleted, and is deleted by the next one", async () => {

@@ -105,17 +105,21 @@ export async function eraseAuditTexts(db: Db, tenantId: string, before?: number)
       digest ??= new ErasureDigest(row);
       digest.add(row);
     }
+    const last = rows.at(-1);
+    if (last === undefined) break;
+    // A page at a time: one statement for all of them can take longer than Postgres allows.
+    await db
+      .updateTable("audit")
+      .set({ ...ERASED_TEXTS, salt: null, erased_by: erasedBy })
+      .where("tenant_id", "=", tenantId)
+      .where("sequence", ">", after)
+      .where("sequence", "<=", last.sequence)
+      .where("erased_by", "is", null)
+      .where("action", "!=", TENANT_DELETED)
+      .execute();
     if (rows.length < PAGE) break;
-    after = rows.at(-1)?.sequence ?? end;
+    after = last.sequence;
   }
-  await db
-    .updateTable("audit")
-    .set({ ...ERASED_TEXTS, salt: null, erased_by: erasedBy })
-    .where("tenant_id", "=", tenantId)
-    .where("sequence", "<", end)
-    .where("erased_by", "is", null)
-    .where("action", "!=", TENANT_DELETED)
-    .execute();
   return digest?.toErasure();
 }
 
