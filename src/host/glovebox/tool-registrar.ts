@@ -264,6 +264,7 @@ export class ToolRegistrar {
     if (!isRemoved) return false;
     if (tool !== undefined && tool.tenantId === tenantId) {
       for (const { executor } of tool.release?.tools ?? [tool]) executor.retire?.();
+      this.#dependencies.router.forgetHealthOf(tool);
     }
     // An update that was requested earlier must not add the tool again.
     using change = this.#updates.begin();

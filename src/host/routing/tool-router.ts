@@ -222,7 +222,7 @@ export class ToolRouter implements AsyncDisposable {
    */
   add(tool: RegisteredTool): void {
     this.registry.add(tool);
-    this.#forgetHealthOf(tool);
+    this.forgetHealthOf(tool);
   }
 
   /**
@@ -241,7 +241,9 @@ export class ToolRouter implements AsyncDisposable {
       this.#updated.add(before.executor);
       before.executor.retire?.();
     }
-    this.#forgetHealthOf(tool);
+    // It can be in another language, whose source has another id.
+    this.forgetHealthOf(before);
+    this.forgetHealthOf(tool);
     return true;
   }
 
@@ -263,12 +265,12 @@ export class ToolRouter implements AsyncDisposable {
       this.#updated ??= new WeakSet();
       this.#updated.add(executor);
       executor.retire?.();
-      this.#forgetHealthOf(dropped);
+      this.forgetHealthOf(dropped);
     }
   }
 
-  /** Clears the health record of a tool that had this name before. */
-  #forgetHealthOf({ definition, tenantId, executor }: RegisteredTool): void {
+  /** Clears the health record of a tool that is removed, or that had this name before. @internal */
+  forgetHealthOf({ definition, tenantId, executor }: RegisteredTool): void {
     const { source, sourceId } = executor;
     if (sourceId === `${source}:${definition.name}`) this.#health.forget(sourceId, tenantId);
   }

@@ -315,6 +315,28 @@ describe("Glovebox.health()", () => {
   });
 });
 
+test.for<[string, (own: Glovebox) => unknown]>([
+  ["removed", (own) => own.removeTool("die")],
+  [
+    "replaced by one in Python",
+    (own) =>
+      own.updateTool({ name: "die", language: "python", files: { "tool.py": "def main(input):\n    return 1\n" } }),
+  ],
+])("lists no open circuit of a tool that was %s", async ([, change]) => {
+  await using own = await makeGlovebox({ health: { ...HEALTH, failures: 1 } });
+  const source =
+    "export default () => { console.log('here'); return new Promise(() => setTimeout(() => {}, 60_000)); }";
+  await own.addTool({ name: "die", source });
+  const begun = Promise.withResolvers<void>();
+  const running = own.execute({ id: "c1", toolName: "die" }, { onLog: () => begun.resolve() });
+  await begun.promise;
+  for (const pid of own.workerPids) process.kill(pid, "SIGKILL");
+  expect(codeOf(await running)).toBe("SANDBOX_CRASHED");
+  expect(own.health()).toMatchObject([{ sourceId: "sandbox:die", state: "open" }]);
+  await change(own);
+  expect(own.health().filter(({ state }) => state !== "closed")).toEqual([]);
+});
+
 test("counts the end of a process once, however many calls it ends", async () => {
   await using own = await makeGlovebox({ health: HEALTH, workers: { max: 1 } });
   const source =
