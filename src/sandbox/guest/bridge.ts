@@ -30,7 +30,7 @@ interface PendingRequest {
   readonly isLog: boolean;
   readonly length: number;
   readonly resolve: (value: unknown) => void;
-  readonly reject: (makeError: () => unknown) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /**
@@ -85,33 +85,37 @@ function checkAllowed(name: string, input: unknown, isLog: boolean, serial: numb
     : undefined;
 }
 
-/** Throws the error of a request. As a reaction of the request's promise, it gives the error's stack the functions that await the request. */
-function throwError(makeError: () => unknown): never {
-  throw makeError();
+const RESOLVED = secure(new PromiseConstructor<void>((resolve) => resolve()));
+const nothing = (): void => {};
+
+/**
+ * Returns a promise that rejects in a turn of its own. If the promise of a request was resolved with it, V8 gives the stack of an error that is
+ * created then the functions that await the request. Requests that succeed cost nothing more.
+ */
+function rejectLater(makeError: () => Error): Promise<unknown> {
+  const later = PromisePrototypeThen(RESOLVED, nothing);
+  return PromisePrototypeThen(secure(later), () => {
+    throw makeError();
+  });
 }
 
 /**
  * Calls a capability of the host, for the tool call `serial`. Rejects with an error whose `code` states the reason; never throws.
  */
 export function callCapability(name: string, input: unknown, serial: number): Promise<unknown> {
-  const settled = new PromiseConstructor<unknown>((resolve, reject) => {
+  return new PromiseConstructor((resolve, reject) => {
     const isLog = name === "log";
     const error = checkAllowed(name, input, isLog, serial);
     if (error !== undefined) {
-      reject(() => error);
+      reject(error);
       return;
     }
-    let text: string;
-    try {
-      text = JSONStringify(input) ?? "null";
-    } catch (thrown) {
-      reject(() => thrown);
-      return;
-    }
+    // If the input is not serializable this throws, which rejects the promise.
+    const text = JSONStringify(input) ?? "null";
     if (!isLog) warnAboutLost(`The input of ctx.${name}`, input, text);
     const { length } = text;
     if (pendingLength + length > MAX_PENDING_LENGTH) {
-      reject(() =>
+      reject(
         createCapabilityError("QUOTA_EXCEEDED", "The inputs of all pending capability calls together are too large"),
       );
       return;
@@ -122,7 +126,6 @@ export function callCapability(name: string, input: unknown, serial: number): Pr
     MapPrototypeSet(pending, lastRequestId, { isLog, length, resolve, reject });
     post("capability", lastRequestId, name, text);
   });
-  return PromisePrototypeThen(secure(settled), undefined, throwError as (makeError: unknown) => never);
 }
 
 // A tool may have added a networkCode to Object.prototype.
@@ -138,8 +141,10 @@ export function deliver(requestId: number, text: string): void {
   if (!request.isLog) pendingCalls -= 1;
   const envelope = JSONParse(text) as CapabilityEnvelope;
   if (envelope.ok) request.resolve(envelope.value);
-  else
-    request.reject(() => createCapabilityError(envelope.code, envelope.message, undefined, ownNetworkCode(envelope)));
+  else {
+    const { code, message } = envelope;
+    request.resolve(rejectLater(() => createCapabilityError(code, message, undefined, ownNetworkCode(envelope))));
+  }
 }
 
 /**
@@ -153,7 +158,7 @@ export function forgetPending(isContinued = false): void {
       "The call that made this capability call ended before the response arrived. Await the promise in the same call",
     );
     MapPrototypeForEach(pending, ({ isLog, reject }) => {
-      if (!isLog) reject(() => error);
+      if (!isLog) reject(error);
     });
   }
   // Clearing allocates a new table, also if there is nothing to clear.
