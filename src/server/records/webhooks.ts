@@ -255,26 +255,22 @@ export async function storeAttempt(
     .execute();
 }
 
+const deliveriesOf = (db: Db, tenantId: string) =>
+  db.selectFrom("deliveries").select("id").where("tenant_id", "=", tenantId);
+
+async function deleteDeliveries(db: Db, selected: ReturnType<typeof deliveriesOf>): Promise<number> {
+  const { numDeletedRows } = await db.deleteFrom("deliveries").where("id", "in", selected).executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
 /** Deletes deliveries of a tenant that ended before a time, up to `limit` of them. Returns how many. */
 export async function deleteOldDeliveries(
   db: Db,
   tenantId: string,
   { before, limit }: { readonly before: number; readonly limit: number },
 ): Promise<number> {
-  const { numDeletedRows } = await db
-    .deleteFrom("deliveries")
-    .where("id", "in", (query) =>
-      query
-        .selectFrom("deliveries")
-        .select("id")
-        .where("tenant_id", "=", tenantId)
-        .where(IS_ENDED_DELIVERY)
-        .where("ended_at", "<", before)
-        .orderBy("ended_at")
-        .limit(limit),
-    )
-    .executeTakeFirst();
-  return Number(numDeletedRows);
+  const ended = deliveriesOf(db, tenantId).where(IS_ENDED_DELIVERY).where("ended_at", "<", before);
+  return await deleteDeliveries(db, ended.orderBy("ended_at").limit(limit));
 }
 
 /** Deletes up to `limit` deliveries of a webhook. Returns how many. */
@@ -283,16 +279,5 @@ export async function deleteDeliveriesOf(
   { tenantId, webhookId }: { readonly tenantId: string; readonly webhookId: string },
   limit: number,
 ): Promise<number> {
-  const { numDeletedRows } = await db
-    .deleteFrom("deliveries")
-    .where("id", "in", (query) =>
-      query
-        .selectFrom("deliveries")
-        .select("id")
-        .where("tenant_id", "=", tenantId)
-        .where("webhook_id", "=", webhookId)
-        .limit(limit),
-    )
-    .executeTakeFirst();
-  return Number(numDeletedRows);
+  return await deleteDeliveries(db, deliveriesOf(db, tenantId).where("webhook_id", "=", webhookId).limit(limit));
 }
