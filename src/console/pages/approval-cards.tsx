@@ -8,6 +8,7 @@ import { Badge, Button, Facts, Loading, Time } from "../parts/controls.tsx";
 import { DecisionForm } from "../parts/decision-form.tsx";
 import { ErrorView, type StoredError } from "../parts/error-view.tsx";
 import { JsonView } from "../parts/json-view.tsx";
+import { VersionDecision } from "../parts/version-decision.tsx";
 import { Who } from "../parts/who.tsx";
 import { describeEffects } from "../state/effects.ts";
 import type { TenantProps } from "../state/props.ts";
@@ -168,10 +169,6 @@ export function Outcome({ tenantId, approval }: TenantProps & { readonly approva
 export function VersionCard({ tenantId, approval, onDecided }: CardProps<Approval>): JSX.Element {
   const { tool, version, requests, createdAt, createdBy } = approval;
   const headingId = useId();
-  const decide = async (decision: "approve" | "deny"): Promise<void> => {
-    await request("POST", `${versionPath(tenantId, tool, version)}/${decision}`);
-    onDecided(approval);
-  };
   return (
     <article class="card approval" aria-labelledby={headingId}>
       <h2 id={headingId}>
@@ -198,12 +195,7 @@ export function VersionCard({ tenantId, approval, onDecided }: CardProps<Approva
       />
       {can("tools:approve") ? (
         <div class="row">
-          <Button kind="primary" onClick={() => decide("approve")}>
-            Approve
-          </Button>
-          <Button kind="danger" onClick={() => decide("deny")}>
-            Deny
-          </Button>
+          <VersionDecision path={versionPath(tenantId, tool, version)} onDecided={() => onDecided(approval)} />
           <span class="faint">An approved version can be released.</span>
         </div>
       ) : (

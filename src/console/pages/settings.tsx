@@ -1,11 +1,12 @@
 // The settings of a tenant: its policy, what is used and left of its limits, suspension, export and deletion.
 
-import { ApiError, type Quotas, type Tenant } from "glovebox/client";
+import type { Quotas, Tenant } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Button, ErrorBox, Facts, Loading, PageHead, Time } from "../parts/controls.tsx";
 import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { JsonField } from "../parts/input-form/value-fields.tsx";
+import { isAnswer } from "../state/changes.ts";
 import { download } from "../state/download.ts";
 import { formatBytes, formatCount, formatJson, formatMs } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
@@ -135,7 +136,7 @@ function Policy({ tenant, reload }: PartProps): JSX.Element {
       .tenant(tenant.id)
       .update({ policy: policy as object }, { ifMatch: etag })
       .catch((thrown: unknown) => {
-        if (!(thrown instanceof ApiError && thrown.code === "PRECONDITION_FAILED")) throw thrown;
+        if (!isAnswer(thrown, "PRECONDITION_FAILED")) throw thrown;
         throw new Error(
           "The tenant has been changed since this page was opened, so your policy was not saved. Copy your text, reload the page, and make your change again",
         );

@@ -1,13 +1,13 @@
 // The releases of a tool: which versions run, with which share and success, and how to change it.
 
-import { ApiError, type Release, type VersionStats } from "glovebox/client";
+import type { Release, VersionStats } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Button, Empty, Facts, Time } from "../parts/controls.tsx";
 import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { SelectField, TextField } from "../parts/fields.tsx";
 import { Who } from "../parts/who.tsx";
-import { unchanged } from "../state/changes.ts";
+import { isAnswer, unchanged } from "../state/changes.ts";
 import { formatCount, formatMs, formatPercent } from "../state/format.ts";
 import type { FormProps } from "../state/props.ts";
 import type { LoadedResource } from "../state/resource.ts";
@@ -51,7 +51,7 @@ function ReleaseCard({ tenantId, name, release, stats, reload }: ReleaseCardProp
     try {
       await tenant.rollback(name, release.alias, { ifMatch: release.etag });
     } catch (thrown) {
-      if (!(thrown instanceof ApiError && thrown.code === "PRECONDITION_FAILED")) throw thrown;
+      if (!isAnswer(thrown, "PRECONDITION_FAILED")) throw thrown;
       // A second rollback would go back to what the first one has undone.
       throw new Error(
         `The alias ${release.alias} has been changed since this page was loaded, so nothing was rolled back`,

@@ -7,11 +7,12 @@ import { Badge, Button, Empty, ErrorBox, Loading, Time } from "../parts/controls
 import { ConfirmButton } from "../parts/dialog-form.tsx";
 import { DiffView } from "../parts/diff-view.tsx";
 import { Table } from "../parts/table.tsx";
+import { VersionDecision } from "../parts/version-decision.tsx";
 import { MAX_ITEMS } from "../state/collect.ts";
 import { formatCount, formatJson, formatPercent } from "../state/format.ts";
 import { useResource } from "../state/resource.ts";
 import { urlOf } from "../state/router.ts";
-import { can, client, request } from "../state/session.ts";
+import { can, client } from "../state/session.ts";
 import { loadSource, pathOf, type ToolData, type ToolProps } from "./tool-data.ts";
 
 export function Versions({
@@ -96,21 +97,10 @@ interface ActionsProps extends ToolProps, Pick<ToolVersion, "version" | "state">
 
 function Actions(props: ActionsProps): JSX.Element {
   const { tenantId, name, version, state, before, isDeletable, onCompare, reload } = props;
-  const decide = async (decision: "approve" | "deny"): Promise<void> => {
-    await request("POST", `${pathOf({ tenantId, name })}/versions/${version}/${decision}`);
-    reload();
-  };
   return (
     <div class="row">
       {state === "waiting_for_approval" && can("tools:approve") ? (
-        <>
-          <Button kind="primary" onClick={() => decide("approve")}>
-            Approve
-          </Button>
-          <Button kind="danger" onClick={() => decide("deny")}>
-            Deny
-          </Button>
-        </>
+        <VersionDecision path={`${pathOf({ tenantId, name })}/versions/${version}`} onDecided={reload} />
       ) : null}
       {before === undefined ? null : (
         <Button kind="plain" onClick={() => onCompare(before)}>

@@ -1,6 +1,6 @@
 // The values that the tools of a tenant keep between their calls.
 
-import { ApiError, type StoredValue } from "glovebox/client";
+import type { StoredValue } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { toVisibleText } from "../../host/util/visible-text.ts";
@@ -11,7 +11,7 @@ import { JsonField } from "../parts/input-form/value-fields.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { ListPage } from "../parts/list-page.tsx";
 import { Table } from "../parts/table.tsx";
-import { changedSince, existsAlready } from "../state/changes.ts";
+import { changedSince, existsAlready, isAnswer } from "../state/changes.ts";
 import { collect } from "../state/collect.ts";
 import { download } from "../state/download.ts";
 import { firstCommand } from "../state/first-commands.ts";
@@ -219,7 +219,7 @@ function ValueForm({ tenantId, tool, stored, onDone }: ValueFormProps): JSX.Elem
         expiresAt: stored?.expiresAt ?? undefined,
       });
     } catch (thrown) {
-      if (!(thrown instanceof ApiError && thrown.code === "CONFLICT")) throw thrown;
+      if (!isAnswer(thrown, "CONFLICT")) throw thrown;
       throw stored === undefined ? existsAlready("value", "key", "edit") : changedSince("The value");
     }
     onDone();

@@ -1,4 +1,5 @@
 // Keeps a form from undoing what another operator has changed since the form was opened.
+import { ApiError } from "glovebox/client";
 import { formatJson } from "./format.ts";
 
 /**
@@ -20,6 +21,9 @@ export function unchanged<Value extends object>(
   if (textOf(shown) === textOf(current)) return typeof current?.etag === "string" ? { ifMatch: current.etag } : {};
   throw changedSince(what);
 }
+
+/** Returns whether the server has answered with this code. */
+export const isAnswer = (thrown: unknown, code: string): boolean => thrown instanceof ApiError && thrown.code === code;
 
 /** Returns the error for a form that another change has made out of date. @param what names what has changed: `The schedule` */
 export const changedSince = (what: string): Error =>
