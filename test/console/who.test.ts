@@ -31,8 +31,13 @@ test("changes have the name and the id of their key, for users who may read keys
   await page.getByText(/^deploy bot/).waitFor();
   expect(problems).toEqual([]);
 
-  const reader = await opened.open(auditor.key);
+  const reader = await opened.open();
   await reader.go("/t/acme/audit");
+  await reader.page.getByText(/^deploy bot/).waitFor();
+  // Another user signs in, in the same tab.
+  await reader.page.getByRole("button", { name: "Sign out" }).click();
+  await reader.page.getByLabel("API key").fill(auditor.key);
+  await reader.page.getByRole("button", { name: "Sign in" }).click();
   const withoutName = reader.page.getByRole("row").filter({ hasText: "version.deployed" });
   await withoutName.getByText(`key:${bot.id}`, { exact: true }).waitFor();
   expect(await withoutName.textContent()).not.toContain("deploy bot");

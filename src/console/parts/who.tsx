@@ -1,13 +1,13 @@
 // Names the key that has done something. The API has its id only, and names can change.
 
-import { type Signal, signal } from "@preact/signals";
+import { computed, effect, type Signal, signal } from "@preact/signals";
 import type { ApiKey } from "glovebox/client";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { toVisibleText } from "../../host/util/visible-text.ts";
 import { collect } from "../state/collect.ts";
 import { type OwnerProps, prefixOf } from "../state/props.ts";
-import { can, client, isPlatform } from "../state/session.ts";
+import { can, client, isPlatform, me } from "../state/session.ts";
 
 const MAX_KEYS = 1_000;
 /** Time in ms before the keys are loaded again for an id that is not among them. */
@@ -15,6 +15,13 @@ const RELOAD_MS = 30_000;
 
 const names: Signal<ReadonlyMap<string, string>> = signal(new Map());
 const loadedAt = new Map<string, number>();
+const user = computed(() => me.value?.keyId);
+// The next user of the tab may not be allowed to read the names that this one has loaded.
+effect(() => {
+  if (user.value !== undefined) return;
+  names.value = new Map();
+  loadedAt.clear();
+});
 
 /** Loads the names of an owner's keys. Without the right to read them, ids stay as they are. */
 async function load(owner: OwnerProps): Promise<void> {
@@ -22,7 +29,9 @@ async function load(owner: OwnerProps): Promise<void> {
   if (!can("keys:read") || (owner.tenantId === undefined && !isPlatform.value)) return;
   if (performance.now() - (loadedAt.get(path) ?? Number.NEGATIVE_INFINITY) < RELOAD_MS) return;
   loadedAt.set(path, performance.now());
+  const reader = user.value;
   const keys = await collect(client.list<ApiKey>(path), MAX_KEYS).catch(() => []);
+  if (user.value !== reader) return;
   names.value = new Map([...names.value, ...keys.map(({ id, name }) => [id, name] as const)]);
 }
 
