@@ -5,7 +5,7 @@ import { Application } from "typedoc";
 import { USAGE } from "../src/cli/usage.ts";
 import { ERROR_CODES, UNAVAILABLE_REASONS } from "../src/sandbox/contract/errors.ts";
 import { LIMITS } from "../src/sandbox/contract/limits.ts";
-import { REQUEST_ERRORS } from "../src/server/http/problem.ts";
+import { REQUEST_ERRORS } from "../src/server/http/request-error.ts";
 import { toHttpApiPage } from "./http-api.ts";
 import { toOptionsPage } from "./options.ts";
 

@@ -7,7 +7,8 @@ import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ERROR_CODES, type ErrorCode, ToolError } from "../src/sandbox/contract/errors.ts";
-import { REQUEST_ERRORS, RequestError, type RequestErrorCode, toProblem } from "../src/server/http/problem.ts";
+import { toErrorResponse } from "../src/server/http/error-response.ts";
+import { REQUEST_ERRORS, RequestError, type RequestErrorCode } from "../src/server/http/request-error.ts";
 import { ErrorSchema } from "../src/server/http/schemas/common.ts";
 import { cliEnvironment } from "./support/cli-process.ts";
 import { type CodeBlock, DOCUMENTS, ENTRIES, listCodeBlocks, ROOT, read } from "./support/documentation.ts";
@@ -136,7 +137,7 @@ describe("the reference of the server", () => {
   test.for(Object.keys(REQUEST_ERRORS) as RequestErrorCode[])(
     "has a page for %s, whose path responses carry",
     (code) => {
-      const { status, body } = toProblem(new RequestError(code, ""), "request_1");
+      const { status, body } = toErrorResponse(new RequestError(code, ""), "request_1");
       const page = read(body.error.docs);
       const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading);
       expect(headings).toEqual([code, "Causes", "What to do", "Example"]);

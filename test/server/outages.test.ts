@@ -11,7 +11,7 @@ import { toFailedResult } from "../../src/server/calls/call-results.ts";
 import { toOutcome } from "../../src/server/calls/outcome.ts";
 import { RetryTimes } from "../../src/server/calls/retries.ts";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
-import { toProblem, toUnavailable } from "../../src/server/http/problem.ts";
+import { toErrorResponse, toUnavailable } from "../../src/server/http/error-response.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { claimCalls, renewLeases } from "../../src/server/records/call-claims.ts";
 import { requestCancel } from "../../src/server/records/call-outcomes.ts";
@@ -308,7 +308,7 @@ test("requests that meet lost connections to Postgres are answered with 503, and
 });
 
 test("a request that may have had its effect when the database was lost does not say when to repeat it", () => {
-  const { status, headers, body } = toProblem(toUnavailable("request_1", true), "request_1");
+  const { status, headers, body } = toErrorResponse(toUnavailable("request_1", true), "request_1");
   expect([status, headers, body.error.code]).toEqual([503, {}, "UNAVAILABLE"]);
   expect(body.error.message).toMatch(/may have had its effect/);
 });

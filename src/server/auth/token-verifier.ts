@@ -1,7 +1,7 @@
 // Accepts JWTs of the operator's identity provider as well as API keys: a verified token names its tenant and scopes.
 import * as z from "zod";
 import type { ServerConfig } from "../config/server-options.ts";
-import { RequestError } from "../http/problem.ts";
+import { RequestError } from "../http/request-error.ts";
 import { TENANT_PATTERN } from "../records/tenants.ts";
 import type { Principal } from "./principal.ts";
 import { PLATFORM_SCOPES, SCOPES, type Scope } from "./scopes.ts";

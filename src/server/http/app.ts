@@ -9,10 +9,13 @@ import { createId } from "../ids.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import { addConsolePage } from "./console-page.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
+import { handleFailure, SECURITY_HEADERS } from "./error-response.ts";
 import { addOidcRoutes } from "./oidc-routes.ts";
-import { answerFailure, RequestError, SECURITY_HEADERS } from "./problem.ts";
+import { RequestError } from "./request-error.ts";
 import { addApprovalRoutes } from "./routes/approvals.ts";
 import { addAuditRoutes } from "./routes/audit.ts";
+import { addCallBatchRoute } from "./routes/call-batches.ts";
+import { addCallEventRoute } from "./routes/call-events.ts";
 import { addCallRecordRoutes } from "./routes/call-records.ts";
 import { addCallRoutes } from "./routes/calls.ts";
 import { addConsoleSessionRoutes } from "./routes/console-sessions.ts";
@@ -121,7 +124,9 @@ export function createApp(dependencies: ServerDependencies): App {
   addVersionRoutes(app, dependencies);
   addReleaseRoutes(app, dependencies);
   addCallRoutes(app, dependencies);
+  addCallBatchRoute(app, dependencies);
   addCallRecordRoutes(app, dependencies);
+  addCallEventRoute(app, dependencies);
   addRecordingRoutes(app, dependencies);
   addRunRoutes(app, dependencies);
   addApprovalRoutes(app, dependencies);
@@ -145,7 +150,7 @@ export function createApp(dependencies: ServerDependencies): App {
   app.onError((thrown, c) => {
     const requestId = c.get("requestId") ?? createId("request");
     const isRead = c.req.method === "GET" || c.req.method === "HEAD";
-    const { status, body, headers } = answerFailure(thrown, requestId, { isRead, onError: dependencies.onError });
+    const { status, body, headers } = handleFailure(thrown, requestId, { isRead, onError: dependencies.onError });
     const challenge = headers["www-authenticate"];
     for (const [name, value] of Object.entries({
       ...SECURITY_HEADERS,

@@ -1,5 +1,5 @@
 // Limits the bytes of request bodies that the server keeps at a time: for each tenant, so that one cannot use up the memory of all, and in total.
-import { RequestError } from "./problem.ts";
+import { RequestError } from "./request-error.ts";
 
 const MiB = 1024 * 1024;
 const RETRY_SECONDS = 1;

@@ -1,7 +1,7 @@
 // Serves the console with a policy that lets it load nothing of another origin.
 import type { ConsoleFiles } from "./console-files.ts";
 import type { App } from "./context.ts";
-import { RequestError } from "./problem.ts";
+import { RequestError } from "./request-error.ts";
 
 const POLICY = [
   "default-src 'none'",

@@ -4,7 +4,8 @@ import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { toCanonicalJson } from "../../host/json/canonical-json.ts";
 import type { AppEnv } from "./context.ts";
-import { RequestError } from "./problem.ts";
+import { RequestError } from "./request-error.ts";
+import { respondWithJson } from "./responses.ts";
 
 /** Characters of a tag: 132 bits of a SHA-256. */
 const TAG_LENGTH = 22;
@@ -59,12 +60,12 @@ export function checkIfMatch(c: Context<AppEnv>, etag: string | undefined): void
   );
 }
 
-/** Answers with a resource and its entity tag. */
-export function answerWithEtag<Shown extends { readonly etag: string | null }>(
+/** Responds with a resource and its entity tag. */
+export function respondWithEtag<Shown extends { readonly etag: string | null }>(
   c: Context<AppEnv>,
   shown: Shown,
   status: 200 | 201 = 200,
 ): Response {
   if (shown.etag !== null) c.header("etag", shown.etag);
-  return c.json(shown as never, status);
+  return respondWithJson(c, shown, status);
 }

@@ -9,8 +9,9 @@ import { isOutage } from "../database/database-errors.ts";
 import { RATE_MS, rateStatus, toRateLimitHeaders } from "../quotas/quota-status.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { AppEnv, ServerDependencies } from "./context.ts";
-import { CHALLENGE, RequestError, toUnavailable } from "./problem.ts";
+import { CHALLENGE, toUnavailable } from "./error-response.ts";
 import { keepBody } from "./request-body.ts";
+import { RequestError } from "./request-error.ts";
 import { isStream, type RouteOptions } from "./route-options.ts";
 
 /** Time in ms after which a body has come slowly. */

@@ -3,7 +3,7 @@
 import type { Principal } from "../auth/principal.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { findLive } from "../records/principals.ts";
-import { RequestError } from "./problem.ts";
+import { RequestError } from "./request-error.ts";
 
 /** Time in ms between two checks of the senders. With Postgres, another replica may have revoked one. */
 const CHECK_MS = 500;

@@ -6,7 +6,7 @@ import { isSmallJson } from "../../host/json/parse-json.ts";
 import { parseLargeJson } from "../calls/input-text.ts";
 import type { KeptBody } from "./body-bytes.ts";
 import type { AppEnv } from "./context.ts";
-import { RequestError } from "./problem.ts";
+import { RequestError } from "./request-error.ts";
 
 export const JSON_TYPE = "application/json";
 

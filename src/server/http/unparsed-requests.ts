@@ -4,7 +4,8 @@ import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { RequestError as AdapterError } from "@hono/node-server";
 import { createId } from "../ids.ts";
-import { type ErrorResponse, RequestError, SECURITY_HEADERS, toProblem } from "./problem.ts";
+import { type ErrorResponse, SECURITY_HEADERS, toErrorResponse } from "./error-response.ts";
+import { RequestError } from "./request-error.ts";
 
 /** Limits of Node's parser. */
 export interface ParserLimits {
@@ -42,7 +43,7 @@ interface OpenRequest {
 
 /** Returns the response to a request that no handler has received, with all its headers. */
 function toAnswer(error: unknown, requestId = createId("request")): ErrorResponse & { readonly text: string } {
-  const problem = toProblem(error, requestId);
+  const problem = toErrorResponse(error, requestId);
   const headers = {
     ...SECURITY_HEADERS,
     ...problem.headers,

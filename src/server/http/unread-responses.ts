@@ -2,7 +2,7 @@
 // them, one client that calls a tool with large outputs could use up the memory and the connections of all tenants.
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { RequestError } from "./problem.ts";
+import { RequestError } from "./request-error.ts";
 
 const RETRY_SECONDS = 1;
 

@@ -1,7 +1,7 @@
 // Validates what a request sends with the schema of its route, and describes what is wrong with it in one form.
 import type { z } from "zod";
 import { expandUnions } from "../../host/config/option-errors.ts";
-import { RequestError } from "./problem.ts";
+import { RequestError } from "./request-error.ts";
 
 /** The part of a request that a schema describes. */
 export type Target = "json" | "query" | "param" | "header" | "cookie" | "form";

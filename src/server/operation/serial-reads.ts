@@ -1,6 +1,6 @@
 // Long reads, such as searches: one at a time for each tenant. With SQLite, a query holds the event loop, so several of them would delay all
 // tenants.
-import { RequestError } from "../http/problem.ts";
+import { RequestError } from "../http/request-error.ts";
 
 /** Reads of one tenant that may wait. */
 const MAX_WAITING = 8;

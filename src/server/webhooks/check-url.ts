@@ -1,7 +1,7 @@
 // Checks the URL of a webhook when it is created or changed, as far as that is possible without resolving its host: an address that no delivery
 // may reach is an error of the request then, and not of each delivery.
 import { findBlockedRange } from "../../host/index.ts";
-import { RequestError } from "../http/problem.ts";
+import { RequestError } from "../http/request-error.ts";
 
 /**
  * Checks a URL of the form that the route accepts. Names are resolved, and their addresses checked, for each delivery.

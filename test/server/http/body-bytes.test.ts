@@ -5,7 +5,7 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { BodyBytes, bodyLimitsOf } from "../../../src/server/http/body-bytes.ts";
 import type { App, ServerDependencies } from "../../../src/server/http/context.ts";
-import type { RequestError } from "../../../src/server/http/problem.ts";
+import type { RequestError } from "../../../src/server/http/request-error.ts";
 import { addOperationRoutes } from "../../../src/server/http/routes/operation.ts";
 import { createServer, type Server } from "../../../src/server/index.ts";
 import { apiOf } from "../support/api.ts";

@@ -1,4 +1,5 @@
 // Routes of approvals: versions that request more than the live ones, and calls that wait until a person has approved them.
+
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { JsonValue } from "../../../host/index.ts";
@@ -9,7 +10,9 @@ import { listWaiting } from "../../records/tool-versions.ts";
 import { findLiveVersion } from "../../tools/deployment.ts";
 import { compareRequests } from "../../tools/requested-access.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
-import { notFound, RequestError } from "../problem.ts";
+import { nextCursor, toPage } from "../pages.ts";
+import { notFound, RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { APPROVAL_STATES, ApprovalSchema, CallApprovalSchema, DecisionSchema } from "../schemas/calls.ts";
 import { IdSchema, idPageQuery, pageOf } from "../schemas/common.ts";
@@ -106,9 +109,9 @@ export function addApprovalRoutes(app: App, dependencies: ServerDependencies): v
         kind !== "version" && mayReadCalls
           ? await listApprovals(db, tenantId, { state, after: cursor, limit: limit + 1 })
           : [];
-      const page = calls.slice(0, limit);
-      const next = calls.length > limit ? (page.at(-1)?.approval.id ?? null) : null;
-      return c.json({ items: [...versions, ...page.map(show)], next } as never, 200);
+      const page = toPage(calls, limit);
+      const items = [...versions, ...page.rows.map(show)];
+      return respondWithJson(c, { items, next: nextCursor(page, ({ approval }) => approval.id) });
     },
   );
   addRoute(
@@ -123,7 +126,7 @@ export function addApprovalRoutes(app: App, dependencies: ServerDependencies): v
     async (c, { params }) => {
       const found = await findWithCall(db, c.get("tenant").id, params.approval);
       if (found === undefined) throw notFound("approval", params.approval);
-      return c.json(show(found) as never, 200);
+      return respondWithJson(c, show(found));
     },
   );
   const decided = {
@@ -142,7 +145,7 @@ export function addApprovalRoutes(app: App, dependencies: ServerDependencies): v
       body: DecisionSchema,
       responses: decided,
     },
-    async (c, { params, body }) => c.json((await decide(c, params.approval, true, body)) as never, 200),
+    async (c, { params, body }) => respondWithJson(c, await decide(c, params.approval, true, body)),
   );
   addRoute(
     app,
@@ -154,6 +157,6 @@ export function addApprovalRoutes(app: App, dependencies: ServerDependencies): v
       body: DecisionSchema,
       responses: decided,
     },
-    async (c, { params, body }) => c.json((await decide(c, params.approval, false, body)) as never, 200),
+    async (c, { params, body }) => respondWithJson(c, await decide(c, params.approval, false, body)),
   );
 }

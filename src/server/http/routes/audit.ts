@@ -1,6 +1,7 @@
 // Routes of the audit log.
 import { type AuditPage, listAudit } from "../../records/audit.ts";
 import type { App, ServerDependencies } from "../context.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { numberPageQuery, pageOf } from "../schemas/common.ts";
 import { AuditEntrySchema } from "../schemas/operation.ts";
@@ -38,7 +39,7 @@ export function addAuditRoutes(app: App, dependencies: ServerDependencies): void
     },
     async (c, input) => {
       const { limit, cursor } = input.query;
-      return c.json(show(await listAudit(dependencies.database.db, { limit, before: cursor })), 200);
+      return respondWithJson(c, show(await listAudit(dependencies.database.db, { limit, before: cursor })));
     },
   );
   addRoute(
@@ -54,7 +55,7 @@ export function addAuditRoutes(app: App, dependencies: ServerDependencies): void
     async (c, input) => {
       const { limit, cursor } = input.query;
       const tenantId = c.get("tenant").id;
-      return c.json(show(await listAudit(dependencies.database.db, { tenantId, limit, before: cursor })), 200);
+      return respondWithJson(c, show(await listAudit(dependencies.database.db, { tenantId, limit, before: cursor })));
     },
   );
 }

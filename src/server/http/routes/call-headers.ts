@@ -1,8 +1,33 @@
-// Reads the headers and fields of requests for calls and runs.
+// Reads and checks what requests for calls and for runs have in common.
 import type { Context } from "hono";
+import type { CallCaller } from "../../calls/call-request.ts";
 import type { Actor } from "../../records/audit.ts";
-import type { AppEnv } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import type { AppEnv, ServerDependencies } from "../context.ts";
+import { RequestError } from "../request-error.ts";
+
+/** @throws {RequestError} UNAVAILABLE while the server shuts down */
+export function checkAcceptsCalls({ acceptsCalls }: Pick<ServerDependencies, "acceptsCalls">): void {
+  if (acceptsCalls()) return;
+  throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
+}
+
+/**
+ * Checks that a request names a version or an alias, not both.
+ * @throws {RequestError} INVALID
+ */
+export function checkOneVersion(
+  { version, alias }: { readonly version?: unknown; readonly alias?: unknown },
+  at = "",
+): void {
+  if (version !== undefined && alias !== undefined)
+    throw new RequestError("INVALID", `${at}Expected version or alias, got both`);
+}
+
+/** Returns who makes the calls of a request. */
+export const callerOf = (c: Context<AppEnv>): CallCaller => ({
+  tenant: c.get("tenant"),
+  keyId: c.get("principal").keyId,
+});
 
 /** Structured Headers allow quotes around the key; both forms are in use. */
 const KEY_PATTERN = /^"?([A-Za-z0-9._:-]{1,200})"?$/;

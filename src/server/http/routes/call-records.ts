@@ -1,9 +1,7 @@
-// Routes of calls that were made: list and read them, and follow those that run.
+// Routes of calls that were made: list and read them, with their timelines and the calls below them.
 import { z } from "@hono/zod-openapi";
-import type { Context } from "hono";
 import type { JsonValue } from "../../../host/index.ts";
 import { runningRow } from "../../calls/new-call.ts";
-import { pause } from "../../operation/background-work.ts";
 import { type CallPage, isSearch, listCalls } from "../../records/call-list.ts";
 import type { TreeCall } from "../../records/call-tree.ts";
 import {
@@ -15,9 +13,9 @@ import {
   type WholeCall,
   writeCallRecord,
 } from "../../records/calls.ts";
-import type { App, AppEnv, ServerDependencies } from "../context.ts";
-import { respondWithEvents } from "../event-response.ts";
-import { notFound } from "../problem.ts";
+import type { App, ServerDependencies } from "../context.ts";
+import { notFound } from "../request-error.ts";
+import { respondWithJson, respondWithText } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { CALL_STATES, CallSchema, TimelineSchema, TreeCallSchema } from "../schemas/calls.ts";
 import { CALL_ID_PATTERN, CallIdSchema, pageOf, pageQueryOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
@@ -44,12 +42,6 @@ export const writeWhole = (row: WholeCall): string =>
     logs: logsOf(row),
     ...(row.parts === undefined || row.parts === null ? {} : { content: JSON.parse(row.parts) as JsonValue }),
   });
-
-const JSON_TYPE = { "content-type": "application/json" };
-
-/** Responds with JSON text. */
-export const respondWithText = (c: Context<AppEnv>, text: string, status: 200 | 202): Response =>
-  c.body(text, status, JSON_TYPE);
 
 /** Returns a call as its tree shows it. */
 function showInTree(row: TreeCall, rootDepth: number): object {
@@ -86,12 +78,6 @@ function compareIds(one: string, other: string): number {
 export const RunningCallSchema = z
   .strictObject({ id: z.string(), tool: z.string(), state: z.string(), startedAt: TimeSchema })
   .openapi("RunningCall");
-/** Time in ms between two looks at a call that does not run: the first, and the longest, for a call that waits for days. */
-const WATCH_MS = { min: 500, max: 2_000 } as const;
-const WATCH_GROWTH = 1.2;
-/** Looks for a call that neither runs nor has a record, after which there is none. */
-const MAX_MISSING = 10;
-
 export function addCallRecordRoutes(app: App, dependencies: ServerDependencies): void {
   const { db } = dependencies.database;
 
@@ -111,7 +97,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
     dependencies,
     "GET /v1/calls",
     { summary: "Lists the calls of all tenants, the newest first", query: CallQuerySchema, responses: listResponses },
-    async (c, { query }) => c.json((await list(undefined, query)) as never, 200),
+    async (c, { query }) => respondWithJson(c, await list(undefined, query)),
   );
   addRoute(
     app,
@@ -132,7 +118,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
         state,
         startedAt,
       }));
-      return c.json({ items }, 200);
+      return respondWithJson(c, { items });
     },
   );
   addRoute(
@@ -145,9 +131,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
       query: CallQuerySchema,
       responses: listResponses,
     },
-    async (c, input) => {
-      return c.json((await list(c.get("tenant").id, input.query)) as never, 200);
-    },
+    async (c, { query }) => respondWithJson(c, await list(c.get("tenant").id, query)),
   );
   addRoute(
     app,
@@ -161,7 +145,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
     async (c, input) => {
       const row = await dependencies.calls.find(c.get("tenant").id, input.params.call);
       if (row === undefined) throw notFound("call", input.params.call);
-      return respondWithText(c, writeWhole(row), 200);
+      return respondWithText(c, writeWhole(row));
     },
   );
   addRoute(
@@ -190,15 +174,15 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
         else if (!isWaiting) row = await dependencies.calls.find(tenantId, call);
         if (row === undefined || row.ended_at === null) {
           if (row === undefined && !isRunning) throw notFound("call", call);
-          return c.json(toTimelineSoFar(row, soFar, dependencies.database.clock.now()) as never, 200);
+          return respondWithJson(c, toTimelineSoFar(row, soFar, dependencies.database.clock.now()));
         }
       }
       const ended = row;
-      if (ended.calls === null) return c.json(timelineOf(ended, []) as never, 200);
+      if (ended.calls === null) return respondWithJson(c, timelineOf(ended, []));
       const nested = await dependencies.searches.run(tenantId, () =>
         dependencies.calls.findTimelines(tenantId, nestedIdsOf(ended)),
       );
-      return c.json(timelineOf(ended, nested) as never, 200);
+      return respondWithJson(c, timelineOf(ended, nested));
     },
   );
   addRoute(
@@ -226,57 +210,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
       if (rows.length === 0) throw notFound("call", call);
       const depth = call.split(".").length;
       const items = rows.toSorted((one, other) => compareIds(one.id, other.id)).map((row) => showInTree(row, depth));
-      return c.json({ items } as never, 200);
-    },
-  );
-  addRoute(
-    app,
-    dependencies,
-    "GET /v1/tenants/{tenant}/calls/{call}/events",
-    {
-      summary: "Streams the log lines of a call while it runs, and its result",
-      description:
-        "Server-sent events: `log`, and at last `result`, or `error` if the server failed. A stream that ends without a result has reached its longest time: a client that reconnects with `Last-Event-ID` gets the lines that it has missed.",
-      streams: () => true,
-      params: CallParamsSchema,
-      responses: { 200: { description: "The events", content: { "text/event-stream": { schema: z.string() } } } },
-    },
-    async (c, { params }) => {
-      const tenantId = c.get("tenant").id;
-      const isKnown = async (): Promise<boolean> =>
-        (await dependencies.calls.find(tenantId, params.call)) !== undefined ||
-        (await dependencies.calls.isRunning(tenantId, params.call)) ||
-        // It may have ended meanwhile.
-        (await dependencies.calls.find(tenantId, params.call)) !== undefined;
-      if (!(await isKnown())) throw notFound("call", params.call);
-      const open = c.get("stream");
-      open.limitTime();
-      const signal = AbortSignal.any([c.req.raw.signal, open.signal]);
-      // A browser that reconnects sends the id of the last event that it has received.
-      const last = /^\d{1,9}$/.exec(c.req.header("last-event-id") ?? "")?.[0];
-      let next = last === undefined ? 0 : Number(last) + 1;
-      let missing = 0;
-      let watchMs: number = WATCH_MS.min;
-      return respondWithEvents(c, dependencies, async (stream) => {
-        while (!(stream.aborted || signal.aborted)) {
-          let hasRun = false;
-          for await (const { index, entry } of dependencies.calls.linesOf(tenantId, params.call, signal, next)) {
-            next = index + 1;
-            hasRun = true;
-            await stream.writeSSE({ event: "log", data: JSON.stringify(entry), id: String(index) });
-          }
-          const row = await dependencies.calls.find(tenantId, params.call);
-          if (row !== undefined && row.ended_at !== null) {
-            await stream.writeSSE({ event: "result", data: writeWhole(row) });
-            return;
-          }
-          // The server that ran it has ended, and left no record.
-          missing = row === undefined ? missing + 1 : 0;
-          if (missing > MAX_MISSING) return;
-          watchMs = hasRun ? WATCH_MS.min : Math.min(WATCH_MS.max, watchMs * WATCH_GROWTH);
-          await pause(hasRun ? 20 : watchMs, signal);
-        }
-      });
+      return respondWithJson(c, { items });
     },
   );
 }

@@ -1,7 +1,7 @@
 // Checks the tool that a schedule or a trigger is to call.
 import type { Db } from "../../database/open-database.ts";
 import { findLatest } from "../../records/tool-versions.ts";
-import { RequestError } from "../problem.ts";
+import { RequestError } from "../request-error.ts";
 
 /**
  * Checks that a tool has a version. It need not be released: its alias can follow.

@@ -1,4 +1,5 @@
 // Routes of the console's sessions: sign in with an API key, list the sessions of this key or of all, and end one.
+
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { createSessionToken, SESSION_MS, toSessionCookie } from "../../auth/console-session.ts";
@@ -14,7 +15,9 @@ import {
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { checkRate } from "../guard.ts";
-import { RequestError } from "../problem.ts";
+import { nextCursor, toPage } from "../pages.ts";
+import { RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { IdSchema, idPageQuery, OkSchema, pageOf, TimeSchema } from "../schemas/common.ts";
 import { PrincipalSchema } from "../schemas/tenants.ts";
@@ -120,7 +123,7 @@ export function addConsoleSessionRoutes(app: App, dependencies: ServerDependenci
         await appendAudit(transaction, { actor, tenantId, action: "console.signed_in", target: id, details: {} });
       });
       c.header("set-cookie", toSessionCookie(token, { isSecure: isSecure(c), maxAgeMs: SESSION_MS }));
-      return c.json({ keyId, tenantId, scopes: [...scopes], expiresAt } as never, 201);
+      return respondWithJson(c, { keyId, tenantId, scopes: [...scopes], expiresAt }, 201);
     },
   );
   addRoute(
@@ -131,7 +134,7 @@ export function addConsoleSessionRoutes(app: App, dependencies: ServerDependenci
       summary: "Returns how people can sign in to the console",
       responses: { 200: json(SignInMethodsSchema, "The methods; a key is always possible") },
     },
-    (c, _input) => c.json({ oidc: dependencies.oidc !== undefined }, 200),
+    (c, _input) => respondWithJson(c, { oidc: dependencies.oidc !== undefined }),
   );
   addRoute(
     app,
@@ -144,7 +147,7 @@ export function addConsoleSessionRoutes(app: App, dependencies: ServerDependenci
     async (c, _input) => {
       const { keyId, sessionId } = c.get("principal");
       const sessions = await listSessions(database.db, keyId, dependencies.database.clock.now());
-      return c.json({ items: sessions.map((session) => show(session, sessionId)), next: null } as never, 200);
+      return respondWithJson(c, { items: sessions.map((session) => show(session, sessionId)), next: null });
     },
   );
   addRoute(
@@ -161,7 +164,7 @@ export function addConsoleSessionRoutes(app: App, dependencies: ServerDependenci
       await end(c, params.session, keyId);
       if (params.session === sessionId)
         c.header("set-cookie", toSessionCookie("", { isSecure: isSecure(c), maxAgeMs: 0 }));
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
   addRoute(
@@ -174,10 +177,10 @@ export function addConsoleSessionRoutes(app: App, dependencies: ServerDependenci
       responses: { 200: json(pageOf(ConsoleSessionSchema), "The sessions, the newest first") },
     },
     async (c, { query: { limit, cursor } }) => {
-      const page = { before: cursor, limit: limit + 1 };
-      const sessions = await listAllSessions(database.db, database.clock.now(), page);
-      const items = sessions.slice(0, limit).map((session) => show(session, c.get("principal").sessionId));
-      return c.json({ items, next: sessions.length > limit ? (sessions[limit - 1]?.id ?? null) : null } as never, 200);
+      const wanted = { before: cursor, limit: limit + 1 };
+      const page = toPage(await listAllSessions(database.db, database.clock.now(), wanted), limit);
+      const items = page.rows.map((session) => show(session, c.get("principal").sessionId));
+      return respondWithJson(c, { items, next: nextCursor(page, ({ id }) => id) });
     },
   );
   addRoute(
@@ -192,7 +195,7 @@ export function addConsoleSessionRoutes(app: App, dependencies: ServerDependenci
     },
     async (c, { params }) => {
       await end(c, params.session);
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
 }

@@ -6,7 +6,8 @@ import { appendAudit } from "../../records/audit.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { ReplicaInfo } from "../../replicas/bus.ts";
 import type { App, ServerDependencies } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { TimeSchema } from "../schemas/common.ts";
 
@@ -128,10 +129,14 @@ export function addFleetRoutes(app: App, dependencies: ServerDependencies): void
         ...fleet.executors.map((info) => toExecutor(info, stateOf(info), at)),
         ...fleet.lost.map((info) => toExecutor(info, info.reason, at)),
       ].sort((a, b) => (a.id < b.id ? -1 : 1));
-      return c.json(
-        { at, replicaId: bus.replicaId, usesExecutors, executors, pools: toPools(fleet), replicas } as never,
-        200,
-      );
+      return respondWithJson(c, {
+        at,
+        replicaId: bus.replicaId,
+        usesExecutors,
+        executors,
+        pools: toPools(fleet),
+        replicas,
+      });
     },
   );
   addRoute(
@@ -164,7 +169,7 @@ export function addFleetRoutes(app: App, dependencies: ServerDependencies): void
         );
       // It may have ended in the meantime: that was the request.
       const executor = toExecutor(find() ?? { ...found, busy: 0 }, "draining", database.clock.now());
-      return c.json(executor as never, 200);
+      return respondWithJson(c, executor);
     },
   );
 }

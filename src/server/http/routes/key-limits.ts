@@ -1,7 +1,7 @@
 // Decides which limits a key may give to another one: at most those that it has itself.
 import type { z } from "zod";
 import type { ApiKeyRecord, KeyCallLimits, KeyRateLimit } from "../../records/api-keys.ts";
-import { RequestError } from "../problem.ts";
+import { RequestError } from "../request-error.ts";
 import type { KeyChangesSchema } from "../schemas/tenants.ts";
 
 /** All limits of a key. */

@@ -1,4 +1,5 @@
 // Operations of the routes of API keys: they list, create, change and revoke keys, with the rules for what a key may pass on.
+
 import type { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { createApiKey } from "../../auth/api-key.ts";
@@ -22,7 +23,8 @@ import { countQueued } from "../../records/call-claims.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { AppEnv, ServerDependencies } from "../context.ts";
 import { checkIfMatch, withEtag } from "../entity-tag.ts";
-import { notFound, RequestError } from "../problem.ts";
+import { nextCursor, toPage } from "../pages.ts";
+import { notFound, RequestError } from "../request-error.ts";
 import type { KeyChangesSchema, NewKeySchema } from "../schemas/tenants.ts";
 import { changedLimits, newLimits } from "./key-limits.ts";
 
@@ -91,9 +93,8 @@ export async function listKeyPage(
   tenantId: string | null,
   { limit, cursor }: { readonly limit: number; readonly cursor?: string | undefined },
 ): Promise<{ readonly items: readonly ShownKey[]; readonly next: string | null }> {
-  const keys = await listKeys(database.db, tenantId, { after: cursor, limit: limit + 1 });
-  const items = keys.slice(0, limit).map(showKey);
-  return { items, next: keys.length > limit ? (items.at(-1)?.id ?? null) : null };
+  const page = toPage(await listKeys(database.db, tenantId, { after: cursor, limit: limit + 1 }), limit);
+  return { items: page.rows.map(showKey), next: nextCursor(page, ({ id }) => id) };
 }
 
 /** Creates a key of a tenant, or with null of the platform. It has no scope, limit or lifetime that the sender's key lacks. */

@@ -1,7 +1,8 @@
 // Routes of API keys: those of the platform, and those of a tenant.
 import { z } from "@hono/zod-openapi";
 import type { App, ServerDependencies } from "../context.ts";
-import { answerWithEtag } from "../entity-tag.ts";
+import { respondWithEtag } from "../entity-tag.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { IdSchema, idPageQuery, OkSchema, pageOf } from "../schemas/common.ts";
 import { KeyWithUseSchema } from "../schemas/operation.ts";
@@ -38,7 +39,7 @@ function addPlatformKeyRoutes(app: App, dependencies: ServerDependencies): void 
       query: KeyPageSchema,
       responses: { 200: json(pageOf(KeySchema), "The keys") },
     },
-    async (c, { query }) => c.json(await listKeyPage(dependencies, null, query), 200),
+    async (c, { query }) => respondWithJson(c, await listKeyPage(dependencies, null, query)),
   );
   addRoute(
     app,
@@ -49,7 +50,7 @@ function addPlatformKeyRoutes(app: App, dependencies: ServerDependencies): void 
       body: NewKeySchema,
       responses: CREATED,
     },
-    async (c, input) => answerWithEtag(c, await createKey(dependencies, c, null, input.body), 201),
+    async (c, input) => respondWithEtag(c, await createKey(dependencies, c, null, input.body), 201),
   );
   addRoute(
     app,
@@ -60,7 +61,7 @@ function addPlatformKeyRoutes(app: App, dependencies: ServerDependencies): void 
       params: KeyParamsSchema,
       responses: { 200: json(KeyWithUseSchema, "The key") },
     },
-    async (c, input) => answerWithEtag(c, await findKeyWithUse(dependencies, null, input.params.key)),
+    async (c, input) => respondWithEtag(c, await findKeyWithUse(dependencies, null, input.params.key)),
   );
   addRoute(
     app,
@@ -74,7 +75,7 @@ function addPlatformKeyRoutes(app: App, dependencies: ServerDependencies): void 
       isConditional: true,
       responses: CHANGED,
     },
-    async (c, input) => answerWithEtag(c, await changeKey(dependencies, c, null, input.params.key, input.body)),
+    async (c, input) => respondWithEtag(c, await changeKey(dependencies, c, null, input.params.key, input.body)),
   );
   addRoute(
     app,
@@ -88,7 +89,7 @@ function addPlatformKeyRoutes(app: App, dependencies: ServerDependencies): void 
     },
     async (c, input) => {
       await revokeKeyNow(dependencies, c, null, input.params.key);
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
 }
@@ -104,7 +105,7 @@ function addTenantKeyRoutes(app: App, dependencies: ServerDependencies): void {
       query: KeyPageSchema,
       responses: { 200: json(pageOf(KeySchema), "The keys") },
     },
-    async (c, { query }) => c.json(await listKeyPage(dependencies, c.get("tenant").id, query), 200),
+    async (c, { query }) => respondWithJson(c, await listKeyPage(dependencies, c.get("tenant").id, query)),
   );
   addRoute(
     app,
@@ -116,7 +117,7 @@ function addTenantKeyRoutes(app: App, dependencies: ServerDependencies): void {
       body: NewKeySchema,
       responses: CREATED,
     },
-    async (c, input) => answerWithEtag(c, await createKey(dependencies, c, c.get("tenant").id, input.body), 201),
+    async (c, input) => respondWithEtag(c, await createKey(dependencies, c, c.get("tenant").id, input.body), 201),
   );
   addRoute(
     app,
@@ -127,7 +128,7 @@ function addTenantKeyRoutes(app: App, dependencies: ServerDependencies): void {
       params: TenantKeyParamsSchema,
       responses: { 200: json(KeyWithUseSchema, "The key") },
     },
-    async (c, input) => answerWithEtag(c, await findKeyWithUse(dependencies, c.get("tenant").id, input.params.key)),
+    async (c, input) => respondWithEtag(c, await findKeyWithUse(dependencies, c.get("tenant").id, input.params.key)),
   );
   addRoute(
     app,
@@ -142,7 +143,7 @@ function addTenantKeyRoutes(app: App, dependencies: ServerDependencies): void {
       responses: CHANGED,
     },
     async (c, input) =>
-      answerWithEtag(c, await changeKey(dependencies, c, c.get("tenant").id, input.params.key, input.body)),
+      respondWithEtag(c, await changeKey(dependencies, c, c.get("tenant").id, input.params.key, input.body)),
   );
   addRoute(
     app,
@@ -156,7 +157,7 @@ function addTenantKeyRoutes(app: App, dependencies: ServerDependencies): void {
     },
     async (c, input) => {
       await revokeKeyNow(dependencies, c, c.get("tenant").id, input.params.key);
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
 }

@@ -1,11 +1,14 @@
 // Routes of the values that tools keep: list the tools that have some, browse, export, read, write and delete.
+
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { type KvEntry, type KvSpace, LIMITS } from "../../../host/index.ts";
 import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
 import type { Db } from "../../database/open-database.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { nextCursor, toPage } from "../pages.ts";
+import { RequestError } from "../request-error.ts";
+import { respondWithJson, respondWithStream } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { OkSchema, pageOf, pageQueryOf, TimeSchema } from "../schemas/common.ts";
 import { changeAudited } from "./audited-change.ts";
@@ -101,8 +104,11 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
       const tenantId = c.get("tenant").id;
       const after = cursor === undefined ? undefined : spaceOf(tenantId, cursor).tool;
       const spaces = await kv.spaces(tenantId, { after, limit: limit + 1 });
-      const items = spaces.slice(0, limit).map((space) => ({ ...space, tool: space.tool.replace(/^\w+\//, "") }));
-      return c.json({ items, next: spaces.length > limit ? (items.at(-1)?.tool ?? null) : null }, 200);
+      const page = toPage(
+        spaces.map((space) => ({ ...space, tool: space.tool.replace(/^\w+\//, "") })),
+        limit,
+      );
+      return respondWithJson(c, { items: page.rows, next: nextCursor(page, ({ tool }) => tool) });
     },
   );
   addRoute(
@@ -124,7 +130,7 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
         ...(cursor === undefined ? {} : { after: cursor }),
       });
       const next = page.more ? (page.entries.at(-1)?.key ?? null) : null;
-      return c.json({ items: page.entries.map(show), next } as never, 200);
+      return respondWithJson(c, { items: page.entries.map(show), next });
     },
   );
   addRoute(
@@ -141,8 +147,7 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
     },
     (c, { params }) => {
       const values = exportSpace(kv, spaceOf(c.get("tenant").id, params.tool));
-      const lines = ReadableStream.from(values).pipeThrough(new TextEncoderStream() as never);
-      return c.body(lines as never, 200, { "content-type": "application/x-ndjson" });
+      return respondWithStream(c, values, "application/x-ndjson");
     },
   );
   addRoute(
@@ -158,7 +163,7 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
     async (c, { params, query }) => {
       const entry = await kv.get(spaceOf(c.get("tenant").id, params.tool), keyOf(params, query));
       if (entry === undefined) throw none();
-      return c.json(show(entry) as never, 200);
+      return respondWithJson(c, show(entry));
     },
   );
   addRoute(
@@ -203,16 +208,13 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
           "INVALID",
           `The tool's values would exceed limits.kv${outcome.exceeded === "keys" ? "Keys" : "Bytes"}`,
         );
-      return c.json(
-        {
-          key,
-          version: outcome.version,
-          expiresAt: body.expiresAt ?? null,
-          value: body.value,
-          base64: null,
-        } as never,
-        200,
-      );
+      return respondWithJson(c, {
+        key,
+        version: outcome.version,
+        expiresAt: body.expiresAt ?? null,
+        value: body.value,
+        base64: null,
+      });
     },
   );
   addRoute(
@@ -232,7 +234,7 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
         kv.deleteWithin(transaction, space, key),
       );
       if (status !== "deleted") throw none();
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
 

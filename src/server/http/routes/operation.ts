@@ -2,8 +2,9 @@
 
 import { z } from "@hono/zod-openapi";
 import type { App, ServerDependencies } from "../context.ts";
-import { RequestError } from "../problem.ts";
 import { renderReference } from "../reference-page.ts";
+import { RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { ErrorSchema, OkSchema } from "../schemas/common.ts";
 import { PrincipalSchema } from "../schemas/tenants.ts";
@@ -41,7 +42,7 @@ export function addOperationRoutes(app: App, dependencies: ServerDependencies): 
   const ok = { 200: json(OkSchema, "The server runs") };
 
   addRoute(app, dependencies, "GET /healthz", { summary: "Whether the process runs", responses: ok }, (c, _input) =>
-    c.json({ ok: true } as const, 200),
+    respondWithJson(c, { ok: true }),
   );
   addRoute(
     app,
@@ -57,7 +58,7 @@ export function addOperationRoutes(app: App, dependencies: ServerDependencies): 
       const reason = await dependencies.readiness.check();
       if (reason !== undefined)
         throw new RequestError("UNAVAILABLE", reason.message, { retryAfterSeconds: reason.retryAfterSeconds });
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
   addRoute(
@@ -106,7 +107,7 @@ export function addOperationRoutes(app: App, dependencies: ServerDependencies): 
     },
     (c, _input) => {
       const { keyId, tenantId, scopes, expiresAt } = c.get("principal");
-      return c.json({ keyId, tenantId, scopes: [...scopes], expiresAt }, 200);
+      return respondWithJson(c, { keyId, tenantId, scopes: [...scopes], expiresAt });
     },
   );
 }

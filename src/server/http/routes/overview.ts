@@ -7,6 +7,7 @@ import { verifyAudit } from "../../records/audit-chain.ts";
 import { type OverviewRecord, readOverview, readVersionStats } from "../../records/overview.ts";
 import { readProblems } from "../../records/problems.ts";
 import type { App, ServerDependencies } from "../context.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { ToolNameSchema } from "../schemas/common.ts";
 import {
@@ -65,7 +66,7 @@ function addSummaryRoutes(app: App, dependencies: ServerDependencies, reads: Ser
     dependencies,
     "GET /v1/overview",
     { summary: "Summarizes the calls of all tenants, and what is wrong", query: OverviewQuerySchema, responses },
-    async (c, { query }) => c.json((await readOnce(undefined, query)) as never, 200),
+    async (c, { query }) => respondWithJson(c, await readOnce(undefined, query)),
   );
   addRoute(
     app,
@@ -77,7 +78,7 @@ function addSummaryRoutes(app: App, dependencies: ServerDependencies, reads: Ser
       query: OverviewQuerySchema,
       responses,
     },
-    async (c, { query }) => c.json((await readOnce(c.get("tenant").id, query)) as never, 200),
+    async (c, { query }) => respondWithJson(c, await readOnce(c.get("tenant").id, query)),
   );
   const problemsOf = async (tenantId: string | undefined): Promise<unknown> => {
     const overview = (await readOnce(tenantId, { ms: HOUR_MS, buckets: DEFAULT_BUCKETS })) as { problems: unknown };
@@ -91,14 +92,14 @@ function addSummaryRoutes(app: App, dependencies: ServerDependencies, reads: Ser
     dependencies,
     "GET /v1/problems",
     { summary: "Lists what is wrong now, for all tenants and the server itself", responses: problems },
-    async (c, _input) => c.json({ items: await problemsOf(undefined) } as never, 200),
+    async (c, _input) => respondWithJson(c, { items: await problemsOf(undefined) }),
   );
   addRoute(
     app,
     dependencies,
     "GET /v1/tenants/{tenant}/problems",
     { summary: "Lists what is wrong now for a tenant", params: TenantParamsSchema, responses: problems },
-    async (c, _input) => c.json({ items: await problemsOf(c.get("tenant").id) } as never, 200),
+    async (c, _input) => respondWithJson(c, { items: await problemsOf(c.get("tenant").id) }),
   );
 }
 
@@ -123,7 +124,7 @@ function addVersionStatsRoute(app: App, dependencies: ServerDependencies, reads:
           dependencies.database.clock.now() - query.ms,
         );
       });
-      return c.json({ items } as never, 200);
+      return respondWithJson(c, { items });
     },
   );
 }
@@ -156,21 +157,18 @@ function addWorkersRoute(app: App, dependencies: ServerDependencies): void {
         stops: LAYERS[layer as Layer].stops,
         get: LAYERS[layer as Layer].get,
       }));
-      return c.json(
-        {
-          hardening,
-          pid: process.pid,
-          uptimeSeconds: Math.round(process.uptime()),
-          rssBytes: rss,
-          heapBytes: heapUsed,
-          version: dependencies.version,
-          node: process.version,
-          workers,
-          runningTotal: calls.length,
-          running,
-        },
-        200,
-      );
+      return respondWithJson(c, {
+        hardening,
+        pid: process.pid,
+        uptimeSeconds: Math.round(process.uptime()),
+        rssBytes: rss,
+        heapBytes: heapUsed,
+        version: dependencies.version,
+        node: process.version,
+        workers,
+        runningTotal: calls.length,
+        running,
+      });
     },
   );
 }
@@ -197,7 +195,7 @@ function addAuditVerificationRoute(app: App, dependencies: ServerDependencies): 
     },
     async (c, _input) => {
       const { brokenAt, erased } = await verifyAudit(dependencies.database.db);
-      return c.json({ isIntact: brokenAt === undefined, brokenAt: brokenAt ?? null, erased }, 200);
+      return respondWithJson(c, { isIntact: brokenAt === undefined, brokenAt: brokenAt ?? null, erased });
     },
   );
 }

@@ -5,6 +5,7 @@ import { toOpenAITools } from "../../../host/openai/index.ts";
 import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
 import type { CallCaller } from "../../calls/call-request.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { pageQueryOf } from "../schemas/common.ts";
 import { MCP_DELETE, MCP_GET, MCP_POST } from "../schemas/mcp.ts";
@@ -122,7 +123,7 @@ export function addProtocolRoutes(app: App, dependencies: ServerDependencies): v
       });
       const { tools, notes } = toOpenAITools(definitions, { api });
       const names = Object.fromEntries(notes.map(({ alias, toolName }) => [alias, toolName]));
-      return c.json({ tools, names, next: next ?? null }, 200);
+      return respondWithJson(c, { tools, names, next: next ?? null });
     },
   );
 }

@@ -7,7 +7,8 @@ import { findRecording, listRecorded } from "../../records/call-contents.ts";
 import { findCall } from "../../records/calls.ts";
 import { findVersion, readVersionFile } from "../../records/tool-versions.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
-import { notFound, RequestError } from "../problem.ts";
+import { notFound, RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { CallIdSchema, TimeSchema } from "../schemas/common.ts";
 import { TenantParamsSchema } from "./tenants.ts";
@@ -161,7 +162,7 @@ export function addRecordingRoutes(app: App, dependencies: ServerDependencies): 
       params: CallParamsSchema,
       responses: { 200: json(z.looseObject({ format: z.string() }), "The recording") },
     },
-    async (c, { params }) => c.json((await recordingOf(c.get("tenant").id, params.call)) as never, 200),
+    async (c, { params }) => respondWithJson(c, await recordingOf(c.get("tenant").id, params.call)),
   );
   addRoute(
     app,
@@ -189,7 +190,7 @@ export function addRecordingRoutes(app: App, dependencies: ServerDependencies): 
         signal: c.req.raw.signal,
         ...(Object.hasOwn(body, "input") ? { arguments: body.input } : {}),
       });
-      return c.json(toShown(replayed) as never, 200);
+      return respondWithJson(c, toShown(replayed));
     },
   );
   addRoute(
@@ -214,7 +215,7 @@ export function addRecordingRoutes(app: App, dependencies: ServerDependencies): 
         readAll(ids, (id) => findRecording(db, tenantId, id)),
         { tenantId, toolVersion: String(body.version), signal: c.req.raw.signal, admit: () => admit(c) },
       );
-      return c.json(report as never, 200);
+      return respondWithJson(c, report);
     },
   );
   addRoute(
@@ -233,7 +234,7 @@ export function addRecordingRoutes(app: App, dependencies: ServerDependencies): 
       const kind = version?.language === "python" ? "source" : "bundle";
       const text = version && (await readVersionFile(db, key, params.version, kind));
       if (text === undefined) throw notFound("version", `${params.tool}@${params.version}`);
-      return c.json(JSON.parse(text) as never, 200);
+      return respondWithJson(c, JSON.parse(text));
     },
   );
 }

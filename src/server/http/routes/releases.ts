@@ -16,8 +16,9 @@ import { findLatest, findVersion } from "../../records/tool-versions.ts";
 import { emitEvents } from "../../records/webhooks.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
-import { answerWithEtag, checkIfMatch, withEtag } from "../entity-tag.ts";
-import { notFound, RequestError } from "../problem.ts";
+import { checkIfMatch, respondWithEtag, withEtag } from "../entity-tag.ts";
+import { notFound, RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { AliasSchema, OkSchema, pageOf } from "../schemas/common.ts";
 import { ReleaseSchema, SetReleaseSchema } from "../schemas/tools.ts";
@@ -92,7 +93,7 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
     async (c, input) => {
       const { tool: toolName } = input.params;
       const releases = await listReleases(db, { tenantId: c.get("tenant").id, toolName });
-      return c.json({ items: releases.map(showRelease), next: null } as never, 200);
+      return respondWithJson(c, { items: releases.map(showRelease), next: null });
     },
   );
   addRoute(
@@ -112,7 +113,7 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
       const { tool: toolName, alias } = input.params;
       const { versions } = input.body;
       const release = await setRelease(c, { toolName, alias }, "set", async () => versions, input.body.rollback);
-      return answerWithEtag(c, showRelease(release));
+      return respondWithEtag(c, showRelease(release));
     },
   );
   addRoute(
@@ -136,7 +137,7 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
           throw new RequestError("CONFLICT", "The alias ran nothing before that it could go back to");
         return previous;
       });
-      return answerWithEtag(c, showRelease(release));
+      return respondWithEtag(c, showRelease(release));
     },
   );
   addRoute(
@@ -168,7 +169,7 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
         });
       });
       authenticator.clear();
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
 }

@@ -1,19 +1,21 @@
 // Routes of durable runs: start, list and read them, give them what they wait for, and cancel them.
+
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { RunSignal } from "../../../host/index.ts";
-import type { CallCaller } from "../../calls/call-request.ts";
 import { findRun, hasWait, listRunEntries, listRuns } from "../../records/runs.ts";
 import { showEntry, showRun, showSummary } from "../../runs/run-content.ts";
 import type { ShownRun } from "../../runs/run-service.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
-import { notFound, RequestError } from "../problem.ts";
+import { nextCursor, toPage } from "../pages.ts";
+import { notFound, RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { DecisionSchema } from "../schemas/calls.ts";
 import { AliasSchema, IdSchema, idPageQuery, numberPageQuery, pageOf, ToolNameSchema } from "../schemas/common.ts";
 import { RUN_KINDS, RUN_STATES, RUN_WAIT_KINDS, RunEntrySchema, RunSchema, RunSummarySchema } from "../schemas/runs.ts";
 import { LineSchema } from "../schemas/text.ts";
-import { approverOf, isAsync, readKey } from "./call-headers.ts";
+import { approverOf, callerOf, checkAcceptsCalls, checkOneVersion, isAsync, readKey } from "./call-headers.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 const RunParamsSchema = TenantParamsSchema.extend({ run: IdSchema });
@@ -53,10 +55,6 @@ export function addRunRoutes(app: App, dependencies: ServerDependencies): void {
   const { runs, database } = dependencies;
   const { db } = database;
 
-  const checkReady = (): void => {
-    if (dependencies.acceptsCalls()) return;
-    throw new RequestError("UNAVAILABLE", "The server is shutting down", { retryAfterSeconds: 1 });
-  };
   /** Answers with a run when it waits or has ended; with `Prefer: respond-async` at once. */
   const respond = async (c: Context<AppEnv>, id: string, settled: Promise<ShownRun>): Promise<Response> => {
     const tenantId = c.get("tenant").id;
@@ -66,13 +64,13 @@ export function addRunRoutes(app: App, dependencies: ServerDependencies): void {
       settled.catch((thrown) => dependencies.onError(thrown, c.get("requestId")));
       const row = await findRun(db, { tenantId, id });
       if (row === undefined) throw notFound("run", id);
-      return c.json(showRun(row) as never, 202);
+      return respondWithJson(c, showRun(row), 202);
     }
     const { row, result } = await settled;
-    return c.json(showRun(row, result) as never, 200);
+    return respondWithJson(c, showRun(row, result));
   };
   const answer = async (c: Context<AppEnv>, id: string, signal: RunSignal): Promise<Response> => {
-    checkReady();
+    checkAcceptsCalls(dependencies);
     const answered = await runs.answer(c.get("tenant"), id, signal, c.get("actor"));
     if (answered === undefined) throw notFound("run", id);
     return await respond(c, id, answered.settled);
@@ -96,11 +94,9 @@ export function addRunRoutes(app: App, dependencies: ServerDependencies): void {
       responses: shown,
     },
     async (c, { body }) => {
-      checkReady();
+      checkAcceptsCalls(dependencies);
       const { tool: toolName, input, version, alias, approve } = body;
-      if (version !== undefined && alias !== undefined)
-        throw new RequestError("INVALID", "Expected version or alias, got both");
-      const caller: CallCaller = { tenant: c.get("tenant"), keyId: c.get("principal").keyId };
+      checkOneVersion(body);
       const { id, settled } = await runs.begin(
         {
           toolName,
@@ -110,7 +106,7 @@ export function addRunRoutes(app: App, dependencies: ServerDependencies): void {
           approvedBy: approverOf(c, approve),
           idempotencyKey: readKey(c.req.header("idempotency-key")),
         },
-        caller,
+        callerOf(c),
       );
       return await respond(c, id, settled);
     },
@@ -127,12 +123,11 @@ export function addRunRoutes(app: App, dependencies: ServerDependencies): void {
       responses: { 200: json(pageOf(RunSummarySchema), "A page of runs, without their arguments and outcomes") },
     },
     async (c, { query: { limit, cursor, ...filter } }) => {
-      const rows = await listRuns(db, c.get("tenant").id, { ...filter, before: cursor, limit: limit + 1 });
-      const page = rows.slice(0, limit);
-      const next = rows.length > limit ? (page.at(-1)?.id ?? null) : null;
       const { wait } = filter;
-      const items = page.filter((row) => wait === undefined || hasWait(row, wait)).map(showSummary);
-      return c.json({ items, next } as never, 200);
+      const rows = await listRuns(db, c.get("tenant").id, { ...filter, before: cursor, limit: limit + 1 });
+      const page = toPage(rows, limit);
+      const items = page.rows.filter((row) => wait === undefined || hasWait(row, wait)).map(showSummary);
+      return respondWithJson(c, { items, next: nextCursor(page, ({ id }) => id) });
     },
   );
   addRoute(
@@ -147,7 +142,7 @@ export function addRunRoutes(app: App, dependencies: ServerDependencies): void {
     async (c, { params }) => {
       const row = await findRun(db, { tenantId: c.get("tenant").id, id: params.run });
       if (row === undefined) throw notFound("run", params.run);
-      return c.json(showRun(row) as never, 200);
+      return respondWithJson(c, showRun(row));
     },
   );
   addRoute(
@@ -167,9 +162,11 @@ export function addRunRoutes(app: App, dependencies: ServerDependencies): void {
     async (c, { params, query: { limit, cursor } }) => {
       const key = { tenantId: c.get("tenant").id, id: params.run };
       if ((await findRun(db, key)) === undefined) throw notFound("run", key.id);
-      const { rows: page, hasMore } = await listRunEntries(db, key, { after: cursor, limit });
-      const next = hasMore ? String(page.at(-1)?.position) : null;
-      return c.json({ items: page.map(showEntry), next } as never, 200);
+      const page = await listRunEntries(db, key, { after: cursor, limit });
+      return respondWithJson(c, {
+        items: page.rows.map(showEntry),
+        next: nextCursor(page, ({ position }) => String(position)),
+      });
     },
   );
   addRoute(
@@ -232,7 +229,7 @@ export function addRunRoutes(app: App, dependencies: ServerDependencies): void {
         throw new RequestError("CONFLICT", `The run has ended (${before})`);
       const row = await findRun(db, { tenantId: c.get("tenant").id, id: params.run });
       if (row === undefined) throw notFound("run", params.run);
-      return c.json(showRun(row) as never, 202);
+      return respondWithJson(c, showRun(row), 202);
     },
   );
 }

@@ -17,8 +17,9 @@ import {
 import { changeExclusively } from "../../records/write-lock.ts";
 import { findCronError, nextRunAfter } from "../../schedules/cron.ts";
 import type { App, ServerDependencies } from "../context.ts";
-import { answerWithEtag, checkIfMatch, EtagSchema, withEtag } from "../entity-tag.ts";
-import { notFound, RequestError } from "../problem.ts";
+import { checkIfMatch, EtagSchema, respondWithEtag, withEtag } from "../entity-tag.ts";
+import { notFound, RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { AliasSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
 import { LineSchema } from "../schemas/text.ts";
@@ -99,7 +100,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
       responses: { 200: json(pageOf(ScheduleSchema), "The schedules") },
     },
     async (c, _input) =>
-      c.json({ items: (await listSchedules(database.db, c.get("tenant").id)).map(show), next: null } as never, 200),
+      respondWithJson(c, { items: (await listSchedules(database.db, c.get("tenant").id)).map(show), next: null }),
   );
   addRoute(
     app,
@@ -152,7 +153,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
         });
         return schedule;
       });
-      return answerWithEtag(c, show(created), 201);
+      return respondWithEtag(c, show(created), 201);
     },
   );
   addRoute(
@@ -167,7 +168,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
     async (c, { params }) => {
       const row = await findSchedule(database.db, c.get("tenant").id, params.schedule);
       if (row === undefined) throw notFound("schedule", params.schedule);
-      return answerWithEtag(c, show(toSchedule(row)));
+      return respondWithEtag(c, show(toSchedule(row)));
     },
   );
   addRoute(
@@ -211,7 +212,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
         return await updateSchedule(transaction, row, changes);
       });
       if (changed === undefined) throw notFound("schedule", params.schedule);
-      return answerWithEtag(c, show(changed));
+      return respondWithEtag(c, show(changed));
     },
   );
   addRoute(
@@ -229,7 +230,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
         deleteSchedule(transaction, c.get("tenant").id, params.schedule),
       );
       if (!isDeleted) throw notFound("schedule", params.schedule);
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
 }

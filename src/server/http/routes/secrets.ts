@@ -4,7 +4,8 @@ import { checkPolicy } from "../../records/tenant-policy.ts";
 import { touchTenant } from "../../records/tenants.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, ServerDependencies } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { OkSchema, pageOf } from "../schemas/common.ts";
 import { NewSecretSchema, SecretNameSchema, SecretSchema } from "../schemas/operation.ts";
@@ -28,8 +29,7 @@ export function addSecretRoutes(app: App, dependencies: ServerDependencies): voi
       params: TenantParamsSchema,
       responses: { 200: json(pageOf(SecretSchema), "The secrets") },
     },
-    async (c, _input) =>
-      c.json({ items: await listSecrets(database.db, c.get("tenant").id), next: null } as never, 200),
+    async (c, _input) => respondWithJson(c, { items: await listSecrets(database.db, c.get("tenant").id), next: null }),
   );
   addRoute(
     app,
@@ -63,7 +63,7 @@ export function addSecretRoutes(app: App, dependencies: ServerDependencies): voi
         return info;
       });
       changed(id);
-      return c.json(stored as never, 200);
+      return respondWithJson(c, stored);
     },
   );
   addRoute(
@@ -93,7 +93,7 @@ export function addSecretRoutes(app: App, dependencies: ServerDependencies): voi
       });
       changed(id);
       if (!isDeleted) throw new RequestError("NOT_FOUND", "There is no such secret");
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
 }

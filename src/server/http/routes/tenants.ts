@@ -1,4 +1,5 @@
 // Routes of tenants: create, list, change, suspend and delete.
+
 import { z } from "@hono/zod-openapi";
 import { appendAudit } from "../../records/audit.ts";
 import { checkPolicy } from "../../records/tenant-policy.ts";
@@ -14,8 +15,10 @@ import { changeExclusively } from "../../records/write-lock.ts";
 import { deleteTenant } from "../../tenants/delete-tenant.ts";
 import { exportTenant } from "../../transfer/export-tenant.ts";
 import type { App, ServerDependencies } from "../context.ts";
-import { answerWithEtag, checkIfMatch, withEtag } from "../entity-tag.ts";
-import { notFound } from "../problem.ts";
+import { checkIfMatch, respondWithEtag, withEtag } from "../entity-tag.ts";
+import { nextCursor } from "../pages.ts";
+import { notFound } from "../request-error.ts";
+import { respondWithJson, respondWithStream } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { pageOf, pageQueryOf, TenantIdSchema } from "../schemas/common.ts";
 import { DeletedTenantSchema, NewTenantSchema, TenantChangesSchema, TenantSchema } from "../schemas/tenants.ts";
@@ -46,8 +49,8 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
     },
     async (c, input) => {
       const { limit, cursor } = input.query;
-      const { rows: items, hasMore } = await listTenants(db, { after: cursor, limit });
-      return c.json({ items: items.map(show), next: hasMore ? (items.at(-1)?.id ?? null) : null } as never, 200);
+      const page = await listTenants(db, { after: cursor, limit });
+      return respondWithJson(c, { items: page.rows.map(show), next: nextCursor(page, ({ id }) => id) });
     },
   );
   addRoute(
@@ -75,7 +78,7 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
         return created;
       });
       dependencies.authenticator.clear();
-      return answerWithEtag(c, show(tenant), 201);
+      return respondWithEtag(c, show(tenant), 201);
     },
   );
   addRoute(
@@ -87,7 +90,7 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
       params: TenantParamsSchema,
       responses: { 200: json(TenantSchema, "The tenant") },
     },
-    (c, _input) => answerWithEtag(c, show(c.get("tenant"))),
+    (c, _input) => respondWithEtag(c, show(c.get("tenant"))),
   );
   addRoute(
     app,
@@ -123,7 +126,7 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
       });
       dependencies.authenticator.clear();
       dependencies.glovebox.invalidateTenant(id);
-      return answerWithEtag(c, show((await dependencies.authenticator.tenant(id)) as TenantRecord));
+      return respondWithEtag(c, show((await dependencies.authenticator.tenant(id)) as TenantRecord));
     },
   );
   addRoute(
@@ -145,8 +148,7 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
         const actor = c.get("actor");
         await appendAudit(transaction, { actor, tenantId: id, action: "tenant.exported", target: id, details: {} });
       });
-      const lines = ReadableStream.from(exportTenant(db, id)).pipeThrough(new TextEncoderStream() as never);
-      return c.body(lines as never, 200, { "content-type": "application/x-ndjson" });
+      return respondWithStream(c, exportTenant(db, id), "application/x-ndjson");
     },
   );
   addRoute(
@@ -164,7 +166,7 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
     async (c, { query }) => {
       const vacuumFull = query.rewrite === undefined ? dependencies.vacuumFull : query.rewrite === "true";
       const receipt = await deleteTenant({ ...dependencies, vacuumFull }, c.get("tenant"), c.get("actor"));
-      return c.json({ receipt }, 200);
+      return respondWithJson(c, { receipt });
     },
   );
 }

@@ -1,4 +1,5 @@
 // Routes of tools: deploy, list, show, delete and try them.
+
 import { createHash } from "node:crypto";
 import { z } from "@hono/zod-openapi";
 import { toJson } from "../../../host/index.ts";
@@ -13,7 +14,9 @@ import { type DeployedVersion, deploy } from "../../tools/deployment.ts";
 import { DeploymentSchema } from "../../tools/deployment-request.ts";
 import { DraftSchema, runDraft } from "../../tools/draft.ts";
 import type { App, ServerDependencies } from "../context.ts";
-import { notFound, RequestError } from "../problem.ts";
+import { nextCursor, toPage } from "../pages.ts";
+import { notFound, RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { OkSchema, pageOf, pageQueryOf } from "../schemas/common.ts";
 import { DeployedSchema, ToolSummarySchema, VersionSummarySchema } from "../schemas/tools.ts";
@@ -81,7 +84,7 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
         },
       );
       authenticator.clear();
-      return c.json(showDeployed(deployed) as never, deployed.isKnown ? 200 : 201);
+      return respondWithJson(c, showDeployed(deployed), deployed.isKnown ? 200 : 201);
     },
   );
   addRoute(
@@ -97,8 +100,8 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
     async (c, input) => {
       const { limit, cursor } = input.query;
       const tools = await listToolNames(db, c.get("tenant").id, { after: cursor, limit: limit + 1 });
-      const items = tools.slice(0, limit);
-      return c.json({ items, next: tools.length > limit ? (items.at(-1)?.name ?? null) : null }, 200);
+      const page = toPage(tools, limit);
+      return respondWithJson(c, { items: page.rows, next: nextCursor(page, ({ name }) => name) });
     },
   );
   addRoute(
@@ -113,7 +116,7 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
     async (c, input) => {
       const latest = await findLatest(db, { tenantId: c.get("tenant").id, toolName: input.params.tool });
       if (latest === undefined) throw notFound("tool", input.params.tool);
-      return c.json(showVersion(latest), 200);
+      return respondWithJson(c, showVersion(latest));
     },
   );
   addRoute(
@@ -147,7 +150,7 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
         });
       });
       authenticator.clear();
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
   addRoute(
@@ -189,7 +192,7 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
       );
       const content = toJsonParts(result);
       const shown = result.success ? { ...result, output: toJson(result.output), content } : result;
-      return c.json(shown as never, 200);
+      return respondWithJson(c, shown);
     },
   );
 }

@@ -15,9 +15,10 @@ import {
 import { changeExclusively } from "../../records/write-lock.ts";
 import { verifyRequest } from "../../triggers/verify-request.ts";
 import type { App, ServerDependencies } from "../context.ts";
-import { answerWithEtag, checkIfMatch, EtagSchema, withEtag } from "../entity-tag.ts";
-import { notFound, RequestError } from "../problem.ts";
+import { checkIfMatch, EtagSchema, respondWithEtag, withEtag } from "../entity-tag.ts";
 import { readText } from "../request-body.ts";
+import { notFound, RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { AliasSchema, ErrorSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
 import { changeAudited } from "./audited-change.ts";
@@ -112,7 +113,7 @@ export function addTriggerRoutes(app: App, dependencies: ServerDependencies): vo
       responses: { 200: json(pageOf(TriggerSchema), "The triggers") },
     },
     async (c, _input) =>
-      c.json({ items: (await listTriggers(db, c.get("tenant").id)).map(show), next: null } as never, 200),
+      respondWithJson(c, { items: (await listTriggers(db, c.get("tenant").id)).map(show), next: null }),
   );
   addRoute(
     app,
@@ -156,7 +157,7 @@ export function addTriggerRoutes(app: App, dependencies: ServerDependencies): vo
           updated_at: now,
         });
       });
-      return answerWithEtag(c, { ...show(created), secret }, 201);
+      return respondWithEtag(c, { ...show(created), secret }, 201);
     },
   );
   addRoute(
@@ -179,7 +180,7 @@ export function addTriggerRoutes(app: App, dependencies: ServerDependencies): vo
         return await updateTrigger(transaction, key, body as never);
       });
       if (changed === undefined) throw notFound("trigger", key.id);
-      return answerWithEtag(c, show(changed));
+      return respondWithEtag(c, show(changed));
     },
   );
   addRoute(
@@ -197,7 +198,7 @@ export function addTriggerRoutes(app: App, dependencies: ServerDependencies): vo
         deleteTrigger(transaction, c.get("tenant").id, params.trigger),
       );
       if (!isDeleted) throw notFound("trigger", params.trigger);
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
   addRoute(
@@ -246,7 +247,7 @@ export function addTriggerRoutes(app: App, dependencies: ServerDependencies): vo
         idempotencyKey: ownKeyOf(row.id, id),
       };
       await calls.enqueue(call, { tenant, keyId: row.id });
-      return c.json({ ok: true } as const, 202);
+      return respondWithJson(c, { ok: true }, 202);
     },
   );
 }

@@ -7,7 +7,8 @@ import { maxAsyncCallsOf } from "../../records/tenant-policy.ts";
 import { listToolNames } from "../../records/tool-versions.ts";
 import { readUsage, type UsageRecord } from "../../records/usage.ts";
 import type { App, ServerDependencies } from "../context.ts";
-import { RequestError } from "../problem.ts";
+import { RequestError } from "../request-error.ts";
+import { respondWithJson, respondWithStream } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { ToolNameSchema } from "../schemas/common.ts";
 import { QuotasSchema, UsageSchema } from "../schemas/operation.ts";
@@ -37,6 +38,12 @@ const field = (value: string | number): string =>
 
 const toLine = (row: UsageRecord): string =>
   `${COLUMNS.map((name) => (name === "hour" ? new Date(row.hour).toISOString() : field(row[name]))).join(",")}\r\n`;
+
+/** Yields the lines of a CSV file: the names of the columns, then each row. */
+async function* toCsv(rows: AsyncIterable<UsageRecord>): AsyncGenerator<string, void> {
+  yield `${COLUMNS.join(",")}\r\n`;
+  for await (const row of rows) yield toLine(row);
+}
 
 export function addUsageRoutes(app: App, dependencies: ServerDependencies): void {
   const { db } = dependencies.database;
@@ -68,21 +75,15 @@ export function addUsageRoutes(app: App, dependencies: ServerDependencies): void
       await dependencies.calls.flush();
       const rows = readUsage(db, c.get("tenant").id, { from, until, tool: query.tool });
       if (query.format === "csv") {
-        const lines = ReadableStream.from(
-          (async function* () {
-            yield `${COLUMNS.join(",")}\r\n`;
-            for await (const row of rows) yield toLine(row);
-          })(),
-        ).pipeThrough(new TextEncoderStream() as never);
         c.header("content-disposition", 'attachment; filename="usage.csv"');
-        return c.body(lines as never, 200, { "content-type": "text/csv; charset=utf-8" });
+        return respondWithStream(c, toCsv(rows), "text/csv; charset=utf-8");
       }
       const items: UsageRecord[] = [];
       for await (const row of rows) {
         if (items.push(row) > MAX_ROWS)
           throw new RequestError("INVALID", `More than ${MAX_ROWS} rows. Choose a shorter time, or format=csv`);
       }
-      return c.json({ items }, 200);
+      return respondWithJson(c, { items });
     },
   );
   addRoute(
@@ -101,17 +102,14 @@ export function addUsageRoutes(app: App, dependencies: ServerDependencies): void
       const { running, waiting } = await dependencies.runningCounts.of({ kind: "tenant", id });
       const maxAsyncCalls = maxAsyncCallsOf(policy);
       const tools = await listToolNames(db, id, { limit: policy.maxTools + 1 });
-      return c.json(
-        {
-          quotas: [...quotaStatuses(policy, await dependencies.quotas.read(id), dependencies.database.clock.now())],
-          concurrency: { limit: dependencies.slots.limitOf(policy, "maxConcurrentCalls"), used: running },
-          waiting: { limit: dependencies.slots.limitOf(policy, "maxQueuedCalls"), used: waiting },
-          queue: { limit: maxAsyncCalls, used: await countQueued(db, id, maxAsyncCalls) },
-          tools: { limit: policy.maxTools, used: tools.length },
-          storedBytes: { limit: policy.maxStoredBytes, used },
-        },
-        200,
-      );
+      return respondWithJson(c, {
+        quotas: [...quotaStatuses(policy, await dependencies.quotas.read(id), dependencies.database.clock.now())],
+        concurrency: { limit: dependencies.slots.limitOf(policy, "maxConcurrentCalls"), used: running },
+        waiting: { limit: dependencies.slots.limitOf(policy, "maxQueuedCalls"), used: waiting },
+        queue: { limit: maxAsyncCalls, used: await countQueued(db, id, maxAsyncCalls) },
+        tools: { limit: policy.maxTools, used: tools.length },
+        storedBytes: { limit: policy.maxStoredBytes, used },
+      });
     },
   );
 }

@@ -1,4 +1,5 @@
 // Routes of the versions of a tool: list, show, approve, deny and delete them.
+
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { Db } from "../../database/open-database.ts";
@@ -20,7 +21,9 @@ import { changeExclusively } from "../../records/write-lock.ts";
 import { ownLimits } from "../../tools/requested-access.ts";
 import { originalsOf, parseUploadedSourceMap } from "../../tools/uploaded-source-map.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
-import { notFound, RequestError } from "../problem.ts";
+import { nextCursor } from "../pages.ts";
+import { notFound, RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { numberPageQuery, OkSchema, pageOf, SHORT_PAGES, ToolNameSchema, VersionSchema } from "../schemas/common.ts";
 import { VersionSummarySchema } from "../schemas/tools.ts";
@@ -134,7 +137,7 @@ export function addVersionRoutes(app: App, dependencies: ServerDependencies): vo
       const key = { tenantId: c.get("tenant").id, toolName: params.tool };
       const text = await readVersionFile(db, key, params.version, "source");
       if (text === undefined) throw noVersion(params.tool, params.version);
-      return c.json(toFiles(JSON.parse(text) as StoredSource), 200);
+      return respondWithJson(c, toFiles(JSON.parse(text) as StoredSource));
     },
   );
   addRoute(
@@ -151,15 +154,12 @@ export function addVersionRoutes(app: App, dependencies: ServerDependencies): vo
     async (c, input) => {
       const { limit, cursor } = input.query;
       const key = { tenantId: c.get("tenant").id, toolName: input.params.tool };
-      const { rows: items, hasMore } = await listVersions(db, key, { before: cursor, limit });
-      if (items.length === 0 && cursor === undefined) throw notFound("tool", input.params.tool);
-      return c.json(
-        {
-          items: items.map(showVersion),
-          next: hasMore ? String(items.at(-1)?.version) : null,
-        } as never,
-        200,
-      );
+      const page = await listVersions(db, key, { before: cursor, limit });
+      if (page.rows.length === 0 && cursor === undefined) throw notFound("tool", input.params.tool);
+      return respondWithJson(c, {
+        items: page.rows.map(showVersion),
+        next: nextCursor(page, ({ version }) => String(version)),
+      });
     },
   );
   addRoute(
@@ -175,7 +175,7 @@ export function addVersionRoutes(app: App, dependencies: ServerDependencies): vo
       const { tool: toolName, version } = input.params;
       const found = await findVersion(db, { tenantId: c.get("tenant").id, toolName }, version);
       if (found === undefined) throw noVersion(toolName, version);
-      return c.json(showVersion(found), 200);
+      return respondWithJson(c, showVersion(found));
     },
   );
   addRoute(
@@ -191,7 +191,7 @@ export function addVersionRoutes(app: App, dependencies: ServerDependencies): vo
     },
     async (c, input) => {
       const { tool: toolName, version } = input.params;
-      return c.json(showVersion(await decide(c, { toolName, version }, "ready")), 200);
+      return respondWithJson(c, showVersion(await decide(c, { toolName, version }, "ready")));
     },
   );
   addRoute(
@@ -205,7 +205,7 @@ export function addVersionRoutes(app: App, dependencies: ServerDependencies): vo
     },
     async (c, input) => {
       const { tool: toolName, version } = input.params;
-      return c.json(showVersion(await decide(c, { toolName, version }, "denied")), 200);
+      return respondWithJson(c, showVersion(await decide(c, { toolName, version }, "denied")));
     },
   );
   addRoute(
@@ -241,7 +241,7 @@ export function addVersionRoutes(app: App, dependencies: ServerDependencies): vo
         });
       });
       authenticator.clear();
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
 }

@@ -1,4 +1,5 @@
 // Routes of webhooks: create, list, change and delete them, list their deliveries, and send one again.
+
 import { randomBytes } from "node:crypto";
 import { z } from "@hono/zod-openapi";
 import type { DeliveriesTable } from "../../database/tables/event-tables.ts";
@@ -22,8 +23,10 @@ import {
 import { changeExclusively } from "../../records/write-lock.ts";
 import { checkWebhookUrl } from "../../webhooks/check-url.ts";
 import type { App, ServerDependencies } from "../context.ts";
-import { answerWithEtag, checkIfMatch, EtagSchema, withEtag } from "../entity-tag.ts";
-import { notFound, RequestError } from "../problem.ts";
+import { checkIfMatch, EtagSchema, respondWithEtag, withEtag } from "../entity-tag.ts";
+import { nextCursor, toPage } from "../pages.ts";
+import { notFound, RequestError } from "../request-error.ts";
+import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { IdSchema, idPageQuery, OkSchema, pageOf, TimeSchema } from "../schemas/common.ts";
 import { LineSchema } from "../schemas/text.ts";
@@ -111,7 +114,7 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
       responses: { 200: json(pageOf(WebhookSchema), "The webhooks") },
     },
     async (c, _input) =>
-      c.json({ items: (await listWebhooks(db, c.get("tenant").id)).map(show), next: null } as never, 200),
+      respondWithJson(c, { items: (await listWebhooks(db, c.get("tenant").id)).map(show), next: null }),
   );
   addRoute(
     app,
@@ -153,7 +156,7 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
           updated_at: now,
         });
       });
-      return answerWithEtag(c, { ...show(created), secret }, 201);
+      return respondWithEtag(c, { ...show(created), secret }, 201);
     },
   );
   addRoute(
@@ -179,7 +182,7 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
         return await updateWebhook(transaction, key, changes as never);
       });
       if (changed === undefined) throw notFound("webhook", key.id);
-      return answerWithEtag(c, show(changed));
+      return respondWithEtag(c, show(changed));
     },
   );
   addRoute(
@@ -200,7 +203,7 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
       const webhook = { tenantId: c.get("tenant").id, webhookId: params.webhook };
       await deleteInBatches((limit) => deleteDeliveriesOf(dependencies.database.db, webhook, limit));
       if (!isDeleted) throw notFound("webhook", params.webhook);
-      return c.json({ ok: true } as const, 200);
+      return respondWithJson(c, { ok: true });
     },
   );
   addRoute(
@@ -220,7 +223,7 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
       });
       if (row === undefined) throw notFound("webhook", params.webhook);
       deliveries.notify();
-      return c.json(showDelivery(row) as never, 202);
+      return respondWithJson(c, showDelivery(row), 202);
     },
   );
   addRoute(
@@ -237,9 +240,8 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
       const key = { tenantId: c.get("tenant").id, webhookId: params.webhook };
       if ((await findWebhook(db, key.tenantId, key.webhookId)) === undefined) throw notFound("webhook", key.webhookId);
       const rows = await listDeliveries(db, key, { before: query.cursor, limit: query.limit + 1 });
-      const items = rows.slice(0, query.limit);
-      const next = rows.length > query.limit ? (items.at(-1)?.id ?? null) : null;
-      return c.json({ items: items.map(showDelivery), next } as never, 200);
+      const page = toPage(rows, query.limit);
+      return respondWithJson(c, { items: page.rows.map(showDelivery), next: nextCursor(page, ({ id }) => id) });
     },
   );
   addRoute(
@@ -260,7 +262,7 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
         throw new RequestError("CONFLICT", "There is no delivery of this id that has ended");
       }
       deliveries.notify();
-      return c.json({ ok: true } as const, 202);
+      return respondWithJson(c, { ok: true }, 202);
     },
   );
 }

@@ -63,10 +63,10 @@ export const ErrorSchema = z
 
 export const OkSchema = z.strictObject({ ok: z.literal(true) }).openapi("Ok");
 
-/** A page of a list. `next` is the cursor of the next page; null on the last one. */
 /** What the document says about a list whose pages are bounded by their size. */
 export const SHORT_PAGES = "A page of long items can have fewer of them than `limit`, although another one follows.";
 
+/** A page of a list. `next` is the cursor of the next page; null on the last one. */
 export const pageOf = <Item extends z.ZodType>(
   item: Item,
 ): z.ZodObject<{ items: z.ZodArray<Item>; next: z.ZodNullable<z.ZodString> }> =>

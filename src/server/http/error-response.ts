@@ -1,10 +1,11 @@
-// Error responses: one form for all of them, with a status, a code and a message that says what to do.
+// Error responses: what a thrown value becomes, in the one form that all errors of the API have.
 import { type ErrorCode, ToolError, toHttpStatus, toRetryAfterSeconds } from "../../host/index.ts";
 import { ApprovalConflict } from "../approvals/approval-service.ts";
 import { IdempotencyConflict } from "../calls/call-request.ts";
 import { isOutage } from "../database/database-errors.ts";
 import { isLostConnection } from "../database/open-database.ts";
 import { RunConflict } from "../runs/run-answers.ts";
+import { REQUEST_ERRORS, RequestError, type RequestErrorCode } from "./request-error.ts";
 
 /** Time in seconds after which a client asks again for a call that has not ended. */
 const OPEN_CALL_SECONDS = 1;
@@ -21,56 +22,6 @@ export const SECURITY_HEADERS = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
 } as const;
-
-/** Codes of errors that concern the request, in addition to those of the library. */
-export const REQUEST_ERRORS = {
-  MALFORMED: 400,
-  UNAUTHENTICATED: 401,
-  FORBIDDEN: 403,
-  NOT_FOUND: 404,
-  METHOD_NOT_ALLOWED: 405,
-  REQUEST_TIMEOUT: 408,
-  CONFLICT: 409,
-  PRECONDITION_FAILED: 412,
-  INVALID: 422,
-  TOO_LARGE: 413,
-  URL_TOO_LONG: 414,
-  UNSUPPORTED_MEDIA_TYPE: 415,
-  EXPECTATION_FAILED: 417,
-  RATE_LIMITED: 429,
-  HEADERS_TOO_LARGE: 431,
-  UNAVAILABLE: 503,
-} as const;
-export type RequestErrorCode = keyof typeof REQUEST_ERRORS;
-
-/** An error that becomes a response. */
-export class RequestError extends Error {
-  override readonly name = "RequestError";
-  readonly code: RequestErrorCode;
-  readonly details: { readonly [name: string]: unknown } | undefined;
-  readonly retryAfterSeconds: number | undefined;
-  readonly headers: { readonly [name: string]: string };
-
-  constructor(
-    code: RequestErrorCode,
-    message: string,
-    options: {
-      readonly details?: { readonly [name: string]: unknown };
-      readonly retryAfterSeconds?: number;
-      readonly headers?: { readonly [name: string]: string };
-    } = {},
-  ) {
-    super(message);
-    this.code = code;
-    this.details = options.details;
-    this.retryAfterSeconds = options.retryAfterSeconds;
-    this.headers = options.headers ?? {};
-  }
-}
-
-/** Returns the error for a resource that does not exist, or that this key must not know of. */
-export const notFound = (kind: string, id: string): RequestError =>
-  new RequestError("NOT_FOUND", `There is no ${kind} "${id}"`);
 
 export interface ErrorBody {
   readonly error: {
@@ -95,7 +46,7 @@ const docsPathOf = (code: ErrorCode | RequestErrorCode): string => `docs/referen
  * Returns the response for a thrown value. Anything but a ToolError and a RequestError is an internal error, whose cause only the operator
  * sees.
  */
-export function toProblem(thrown: unknown, requestId: string): ErrorResponse {
+export function toErrorResponse(thrown: unknown, requestId: string): ErrorResponse {
   if (thrown instanceof RequestError) {
     const { code, message, details, retryAfterSeconds, headers } = thrown;
     const challenge = code === "UNAUTHENTICATED" ? { "www-authenticate": CHALLENGE } : {};
@@ -154,10 +105,10 @@ function toRequestError(thrown: unknown): unknown {
 }
 
 /**
- * Returns the response of a request that failed, and reports to the operator what is not the request's fault.
+ * Returns the response of a request that failed, and reports a failure of the server to its operator.
  * @param isRead whether the request changes nothing
  */
-export function answerFailure(
+export function handleFailure(
   thrown: unknown,
   requestId: string,
   { isRead, onError }: { readonly isRead: boolean; readonly onError: (error: unknown, requestId: string) => void },
@@ -165,7 +116,7 @@ export function answerFailure(
   const isOut = isOutage(thrown);
   // What a statement did whose answer is lost is not known. Before, the guard has thrown.
   const mayHaveEffect = !isRead && isLostConnection(thrown);
-  const problem = toProblem(isOut ? toUnavailable(requestId, mayHaveEffect) : toRequestError(thrown), requestId);
-  if (isOut || problem.status === 500) onError(thrown, requestId);
-  return problem;
+  const response = toErrorResponse(isOut ? toUnavailable(requestId, mayHaveEffect) : toRequestError(thrown), requestId);
+  if (isOut || response.status === 500) onError(thrown, requestId);
+  return response;
 }
