@@ -27,7 +27,7 @@ export interface ConfiguredPaths {
 
 const invalid = (option: string, problem: string, cause?: unknown): ToolError =>
   new ToolError("PARAM_INVALID", `options.${option}: ${problem}`, {
-    details: { problems: [{ pointer: option, message: problem }] },
+    details: { problems: [{ path: option, message: problem }] },
     ...(cause === undefined ? {} : { cause }),
   });
 

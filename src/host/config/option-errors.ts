@@ -5,7 +5,7 @@ import { issueMessage, joinAlternatives } from "./issue-message.ts";
 
 export interface OptionIssue {
   /** Keys and indexes of the option's path, joined by dots. */
-  readonly pointer: string;
+  readonly path: string;
   readonly message: string;
 }
 
@@ -78,39 +78,39 @@ export function toOptionIssues(schema: z.core.$ZodType, { issues }: z.core.$ZodE
  * @param what name of the options in the message, which precedes each path; or a function that returns the name of a path
  * @throws {ToolError} PARAM_INVALID, which names the path of each invalid option
  */
-export function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: string | ((pointer: string) => string)): T {
+export function parseOptions<T>(schema: z.ZodType<T>, value: unknown, what: string | ((path: string) => string)): T {
   // zod compiles a schema to JavaScript when it parses the first value, which is slower for options: they are parsed once or a few times.
   const parsed = schema.safeParse(value, { jitless: true });
   if (parsed.success) return parsed.data;
   const issues = toOptionIssues(schema, parsed.error).map((issue) => ({ ...issue }));
-  const nameOf = typeof what === "string" ? (pointer: string) => (pointer === "" ? what : `${what}.${pointer}`) : what;
-  const text = issues.map(({ pointer, message }) => `${nameOf(pointer)}: ${message}`);
+  const nameOf = typeof what === "string" ? (path: string) => (path === "" ? what : `${what}.${path}`) : what;
+  const text = issues.map(({ path, message }) => `${nameOf(path)}: ${message}`);
   throw new ToolError("PARAM_INVALID", text.join("; "), { details: { problems: issues } });
 }
 
 /** Returns the error for an unknown option, with the message of {@link parseOptions}, for code that reads its options without a schema. */
 export function unknownOptionError(what: string, key: string, known: readonly string[]): ToolError {
-  const pointer = toPointer([key]);
+  const path = joinPath([key]);
   const message = unknownOption(key, known);
-  return new ToolError("PARAM_INVALID", `${what}.${pointer}: ${message}`, {
-    details: { problems: [{ pointer, message }] },
+  return new ToolError("PARAM_INVALID", `${what}.${path}: ${message}`, {
+    details: { problems: [{ path, message }] },
   });
 }
 
 function collectIssues(schema: z.core.$ZodType, issue: Issue, path: Path): readonly OptionIssue[] {
   if (issue.code === "unrecognized_keys") {
     const known = keysAt(schema, path);
-    return issue.keys.map((key) => ({ pointer: toPointer([...path, key]), message: unknownOption(key, known) }));
+    return issue.keys.map((key) => ({ path: joinPath([...path, key]), message: unknownOption(key, known) }));
   }
   if (issue.code === "invalid_union" && issue.errors.length > 0) {
     const meant = issuesOfMeant(issue.errors);
     if (meant !== undefined) return meant.flatMap((inner) => collectIssues(schema, inner, [...path, ...inner.path]));
     if (issue.message === "Invalid input") {
       const messages = issue.errors.flatMap(([first]) => (first === undefined ? [] : [issueMessage(first)]));
-      return [{ pointer: toPointer(path), message: joinAlternatives([...new Set(messages)]) }];
+      return [{ path: joinPath(path), message: joinAlternatives([...new Set(messages)]) }];
     }
   }
-  return [{ pointer: toPointer(path), message: issueMessage(issue) }];
+  return [{ path: joinPath(path), message: issueMessage(issue) }];
 }
 
 /**
@@ -138,7 +138,7 @@ const hasUnknownKeys = ({ code, path }: Issue): boolean => path.length === 0 && 
 const onlyOne = <Item>([first, second]: readonly Item[]): Item | undefined =>
   second === undefined ? first : undefined;
 
-const toPointer = (path: Path): string => path.map(String).join(".").slice(0, 200);
+const joinPath = (path: Path): string => path.map(String).join(".").slice(0, 200);
 
 /** Returns the side of a pipe that has the keys: the input side for `schema.transform(…)`, the output side for `strictObject(…)`. */
 function objectSideOf(def: Definition): z.core.$ZodType | undefined {

@@ -106,7 +106,7 @@ function schemaOfInput(input: unknown): z.ZodType<ToolInput> {
     "{ path }, { files, entry? } or { source }, each with an optional language, name, defaultName and overrides";
   const fail = (got: string): never => {
     const message = `Expected ${expected}, got ${got}`;
-    throw new ToolError("PARAM_INVALID", `tool: ${message}`, { details: { problems: [{ pointer: "", message }] } });
+    throw new ToolError("PARAM_INVALID", `tool: ${message}`, { details: { problems: [{ path: "", message }] } });
   };
   if (!isPlainObject(input)) return fail(describeKind(input));
   const keys = Object.keys(input);

@@ -26,7 +26,7 @@ export function describe(value: unknown): string {
 /** Creates the error for an invalid argument of the caller. @param where its path, such as `context.tenantId` */
 export function invalid(where: string, expected: string, got: string): ToolError {
   return new ToolError("PARAM_INVALID", `${where}: expected ${expected}, got ${got}`, {
-    details: { problems: [{ pointer: where, expected, got }] },
+    details: { problems: [{ path: where, expected, got }] },
   });
 }
 

@@ -94,8 +94,8 @@ const TenantsByIdSchema = z
   .custom<{ readonly [tenantId: string]: TenantOptions }>()
   .superRefine((value: unknown, context) => {
     const { error } = TenantsRecordSchema.safeParse(value);
-    for (const { pointer, message } of error === undefined ? [] : toOptionIssues(TenantsRecordSchema, error))
-      context.addIssue({ code: "custom", path: pointer === "" ? [] : [pointer], message, continue: false });
+    for (const { path, message } of error === undefined ? [] : toOptionIssues(TenantsRecordSchema, error))
+      context.addIssue({ code: "custom", path: path === "" ? [] : [path], message, continue: false });
   });
 const isLookUp = (value: unknown): value is TenantLookup => typeof value === "function";
 

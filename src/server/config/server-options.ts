@@ -194,13 +194,13 @@ export const parseServerOptions = (options: object): ServerConfig => mergeServer
 export function mergeServerOptions(sources: readonly OptionSource[]): ServerConfig {
   for (const { options } of sources) parseOptions(SourceSchema, options, "options");
   const merged: object = Object.assign({}, ...sources.map(({ options }) => options));
-  const nameOf = (pointer: string): string => {
-    const [option = "", ...rest] = pointer.split(".");
+  const nameOf = (path: string): string => {
+    const [option = "", ...rest] = path.split(".");
     const source = sources.findLast(({ options }) => Object.hasOwn(options, option));
     return [source?.nameOf?.(option) ?? `options.${option}`, ...rest].join(".");
   };
-  const config = parseOptions(plainObject(ServerOptionsSchema), merged, (pointer) =>
-    pointer === "" ? "options" : nameOf(pointer),
+  const config = parseOptions(plainObject(ServerOptionsSchema), merged, (path) =>
+    path === "" ? "options" : nameOf(path),
   );
   const { masterKey, masterKeyFile, masterKeyCommand } = config;
   const given = [masterKey, masterKeyFile, masterKeyCommand].filter((value) => value !== undefined);

@@ -13,23 +13,16 @@ const MAX_ISSUE_LENGTH = 400;
 const cut = (text: string): string =>
   text.length > MAX_ISSUE_LENGTH ? `${text.slice(0, MAX_ISSUE_LENGTH).toWellFormed()}…` : text;
 
-/** Returns a message for a request that does not match its schema: at most ten issues, each with its path. */
-function describeIssues(
-  issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[],
-): string {
-  const lines = issues.map(({ path, message }) => (path.length === 0 ? message : `${path.join(".")}: ${message}`));
-  return lines.join("; ");
-}
-
-/** Returns the error for a part of a request that does not match its schema. */
+/** Returns the error for a part of a request that does not match its schema: at most ten problems, each with its path. */
 export function toInvalid(target: Target, { issues: all }: z.core.$ZodError): RequestError {
-  const issues = expandUnions(all.slice(0, MAX_ISSUES))
+  const problems = expandUnions(all.slice(0, MAX_ISSUES))
     .slice(0, MAX_ISSUES)
     .map(({ path, message }) => ({
-      path: path.map((part) => (typeof part === "string" ? cut(part) : part)),
+      path: path.map((part) => (typeof part === "string" ? cut(part) : String(part))).join("."),
       message: cut(message),
     }));
-  return new RequestError("INVALID", describeIssues(issues), { details: { in: target, issues } });
+  const text = problems.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
+  return new RequestError("INVALID", text, { details: { in: target, problems } });
 }
 
 /** @throws {RequestError} INVALID for a body that does not match */

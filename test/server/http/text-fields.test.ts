@@ -88,7 +88,7 @@ interface Rejected {
   readonly error?: {
     readonly code: string;
     readonly message: string;
-    readonly details?: { readonly issues?: readonly { readonly path: readonly (string | number)[] }[] };
+    readonly details?: { readonly problems?: readonly { readonly path: string }[] };
   };
 }
 
@@ -117,8 +117,8 @@ test("every text field of a request without a pattern rejects control characters
             ...([method.toUpperCase(), `${exampleOf(path)}${search}`] as const),
             isQuery ? undefined : nest(field, text),
           );
-          const issues = reply.body.error?.details?.issues ?? [];
-          const isNamed = issues.some((issue) => issue.path.join(".") === field.join("."));
+          const problems = reply.body.error?.details?.problems ?? [];
+          const isNamed = problems.some(({ path: named }) => named === field.join("."));
           if (reply.status !== 422 || !isNamed) accepted.push(`${name} ${JSON.stringify(text)}: ${reply.status}`);
         }
       }
