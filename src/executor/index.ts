@@ -25,7 +25,7 @@ import type { ExecutorIdentity } from "../host/fleet/protocol/subjects.ts";
 import { homeFolder } from "../host/util/home-folder.ts";
 import { oldNodeMessage } from "../host/util/node-version.ts";
 import { ProcessStarter } from "../host/workers/spawn/process-starter.ts";
-import { startWorkers } from "../host/workers/start-workers.ts";
+import { startWorkers } from "../host/workers/spawn/start-workers.ts";
 import { ToolError, unavailable } from "../sandbox/contract/errors.ts";
 import { strictObject } from "../sandbox/contract/plain-object.ts";
 import { CodeStore } from "./code/call-code.ts";

@@ -1,8 +1,8 @@
 // Calls in the database: claims, leases, outcomes, retention, and calls whose server has died. On both databases.
 import { afterAll, describe, expect, test } from "vitest";
-import { CallJournal } from "../../src/server/calls/call-journal.ts";
-import { CallQueue } from "../../src/server/calls/call-queue.ts";
+import { CallQueue } from "../../src/server/calls/queue/call-queue.ts";
 import { deleteExpiredCalls } from "../../src/server/calls/retention.ts";
+import { CallJournal } from "../../src/server/calls/running/call-journal.ts";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import { createId } from "../../src/server/ids.ts";
 import { claimCalls, findExpired, markStarted, putBackCall, requeue } from "../../src/server/records/call-claims.ts";

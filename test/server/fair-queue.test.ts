@@ -1,8 +1,8 @@
 // The queue in the database takes turns among tenants, and limits the calls of each that wait. On both databases.
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { CallQueue } from "../../src/server/calls/call-queue.ts";
-import { divide } from "../../src/server/calls/fair-claims.ts";
+import { CallQueue } from "../../src/server/calls/queue/call-queue.ts";
+import { divide } from "../../src/server/calls/queue/fair-claims.ts";
 import { type Db, openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer } from "../../src/server/index.ts";
 import { listWaitingTenants } from "../../src/server/records/call-claims.ts";

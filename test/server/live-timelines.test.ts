@@ -1,8 +1,8 @@
 // Timelines so far that a replica writes for those who watch a call at another one: their length and age, and who may read them.
 import { afterAll, expect, test } from "vitest";
 import type { OpenTimeline, TimelineSpan } from "../../src/host/index.ts";
-import { LiveCalls } from "../../src/server/calls/live-calls.ts";
-import { WatchedCalls } from "../../src/server/calls/watched-calls.ts";
+import { LiveCalls } from "../../src/server/calls/running/live-calls.ts";
+import { WatchedCalls } from "../../src/server/calls/running/watched-calls.ts";
 import { type Db, openDatabase } from "../../src/server/database/open-database.ts";
 import { readSnapshot, storeLines, storeSnapshot } from "../../src/server/records/live-logs.ts";
 import { LocalBus, type ReplicaBus } from "../../src/server/replicas/bus.ts";

@@ -1,7 +1,7 @@
 // Calls with text that a database cannot store: they must not stop the records of other calls. On both databases.
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, describe, expect, test } from "vitest";
-import { CallJournal } from "../../src/server/calls/call-journal.ts";
+import { CallJournal } from "../../src/server/calls/running/call-journal.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { type CallRow, findCall } from "../../src/server/records/calls.ts";

@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { ToolError, type ToolResult } from "../../src/host/index.ts";
 import { toFailedResult } from "../../src/server/calls/call-results.ts";
-import { mayBeginLater, RetryTimes } from "../../src/server/calls/retries.ts";
+import { mayBeginLater, RetryTimes } from "../../src/server/calls/queue/retries.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer } from "../../src/server/index.ts";
 import { type CallRow, findCall } from "../../src/server/records/calls.ts";

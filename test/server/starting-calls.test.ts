@@ -2,7 +2,7 @@
 import { setTimeout } from "node:timers/promises";
 import { sql } from "kysely";
 import { afterAll, describe, expect, test, vi } from "vitest";
-import { StartingCalls } from "../../src/server/calls/starting-calls.ts";
+import { StartingCalls } from "../../src/server/calls/running/starting-calls.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer } from "../../src/server/index.ts";
 import { apiOf } from "./support/api.ts";

@@ -1,11 +1,11 @@
 // Streams of calls: what the generator does when its client leaves while the call waits for an approval, and when the call fails.
 import { sql } from "kysely";
 import { afterAll, describe, expect, test } from "vitest";
-import { AwaitedCalls } from "../../src/server/calls/awaited-calls.ts";
 import type { CallCaller } from "../../src/server/calls/call-request.ts";
-import { LiveCalls } from "../../src/server/calls/live-calls.ts";
-import { StreamedCalls } from "../../src/server/calls/streamed-calls.ts";
-import { WatchedCalls } from "../../src/server/calls/watched-calls.ts";
+import { AwaitedCalls } from "../../src/server/calls/running/awaited-calls.ts";
+import { LiveCalls } from "../../src/server/calls/running/live-calls.ts";
+import { StreamedCalls } from "../../src/server/calls/running/streamed-calls.ts";
+import { WatchedCalls } from "../../src/server/calls/running/watched-calls.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer } from "../../src/server/index.ts";
 import { findCall, insertCalls } from "../../src/server/records/calls.ts";

@@ -1,7 +1,7 @@
 // Requests of MCP clients as they are on the wire, for tests of the server, and a real HTTP server for a handler.
 import type { AddressInfo } from "node:net";
 import { serve } from "@hono/node-server";
-import type { McpHandler } from "../../src/host/mcp/server/handler.ts";
+import type { McpHandler } from "../../src/host/mcp/server/http/handler.ts";
 
 const ACCEPT = "application/json, text/event-stream";
 const INITIALIZE = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } };

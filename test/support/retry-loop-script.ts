@@ -1,7 +1,7 @@
 // A host that retries calls that are rejected, and does nothing else. Prints a line for each kind of call when a timer has fired and a
 // signal has been handled; then retries the last kind until SIGTERM ends it. Run by retry-loop.test.ts.
 import { writeSync } from "node:fs";
-import { AgentLoop } from "../../src/host/agent/agent-loop.ts";
+import { AgentLoop } from "../../src/host/agent/loop/agent-loop.ts";
 import { sendGuardedRequest } from "../../src/host/capabilities/fetch/guarded-request.ts";
 import { TypeChecker } from "../../src/host/code-mode/type-checker/type-checker.ts";
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";

@@ -6,7 +6,7 @@ import type { ToolWarning } from "../../host/config/glovebox-options.ts";
 import { createGlovebox } from "../../host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../host/glovebox/glovebox.ts";
 import type { McpServerStatus } from "../../host/mcp/client/upstream-server.ts";
-import type { McpHost } from "../../host/mcp/server/call-tool.ts";
+import type { McpHost } from "../../host/mcp/server/tools/call-tool.ts";
 import type { RunsOptions } from "../../host/runs/run-options.ts";
 import type { Runs } from "../../host/runs/runs.ts";
 import type { SqliteRunStore } from "../../host/runs/sqlite-run-store.ts";
@@ -128,7 +128,7 @@ async function serveHttp(
   io: Io,
 ): Promise<void> {
   const [{ createMcpHandler }, { serve }] = await Promise.all([
-    import("../../host/mcp/server/handler.ts"),
+    import("../../host/mcp/server/http/handler.ts"),
     import("@hono/node-server"),
   ]);
   await using handler = createMcpHandler(host, {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { hashOf, ObjectError } from "../../host/fleet/objects/object-offers.ts";
 import type { RunMessage } from "../../host/fleet/protocol/control-messages.ts";
 import type { ObjectRef } from "../../host/fleet/protocol/message-fields.ts";
-import type { PythonSources } from "../../host/workers/python-setup.ts";
+import type { PythonSources } from "../../host/workers/spawn/python-setup.ts";
 import type { SentBundle } from "../../host/workers/worker-job.ts";
 import { BundleStore, parseBundle } from "./bundle-store.ts";
 import type { ExecutorPython, PackagesRef } from "./executor-python.ts";

@@ -7,7 +7,7 @@ import { pyodideFolder } from "../../bundler/python/python-runtime.ts";
 import { loadPythonFiles, type PythonFiles } from "../../host/python/load-runtime.ts";
 import { unpackWheels } from "../../host/python/wheels.ts";
 import { setBounded } from "../../host/util/bounded-map.ts";
-import type { PythonSources } from "../../host/workers/python-setup.ts";
+import type { PythonSources } from "../../host/workers/spawn/python-setup.ts";
 import type { WorkerPool } from "../../host/workers/worker-pool.ts";
 
 export interface ExecutorPythonOptions {

@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { unavailable } from "../../sandbox/contract/errors.ts";
 import { isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
-import { type AgentRouter, type CallRouter, toCallRouter } from "../agent/call-tool.ts";
+import { type AgentRouter, type CallRouter, toCallRouter } from "../agent/tools/call-tool.ts";
 import { parseOptions, unknownOptionError } from "../config/option-errors.ts";
 import type { CallContext } from "../contract/tool-call.ts";
 import { CONTEXT_FIELDS, readExplicitContext } from "../pipeline/read-context.ts";

@@ -2,8 +2,8 @@
 // cancels its tools.
 /// <reference types="node" preserve="true" />
 import { type FunctionTool, type ToolCallOutputContent, tool } from "@openai/agents";
-import { callAgentTool } from "../agent/call-tool.ts";
 import type { ModelToolCall } from "../agent/model.ts";
+import { callAgentTool } from "../agent/tools/call-tool.ts";
 import { CallReader } from "../openai/calls.ts";
 import { type OutputPart, toOutputParts } from "../openai/output.ts";
 import { type ResponsesFunctionTool, toOpenAITools } from "../openai/tools.ts";

@@ -1,7 +1,7 @@
 // The text for the user when the model gives no answer. It is helpful and discloses no internals.
 import type { ErrorCode, ToolErrorData } from "../../sandbox/contract/errors.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
-import type { Fallback, FallbackStage } from "./tools-router-options.ts";
+import type { Fallback, FallbackStage } from "./router/tools-router-options.ts";
 
 const BY_STAGE = {
   routing: "I could not work out how to do that. Please rephrase your request, or try again later.",

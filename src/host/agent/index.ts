@@ -1,6 +1,7 @@
 // The whole public surface of "glovebox/agent".
 /// <reference types="node" preserve="true" />
 
+export { type ConversationProblem, checkConversation, repairConversation, trimConversation } from "./conversation.ts";
 export type {
   ApprovalDecision,
   ApprovalDecisions,
@@ -8,20 +9,30 @@ export type {
   ApprovalQuestion,
   ApprovalRequest,
   ApprovalRule,
-} from "./agent-approval-rule.ts";
-export type { AgentContext } from "./agent-context.ts";
-export type { AgentEvent, AgentOutcome, AgentStream } from "./agent-events.ts";
-export { type AgentJournal, type AgentJournalOptions, openAgentJournal } from "./agent-journal.ts";
-export { AgentLoop } from "./agent-loop.ts";
-export type { AgentLoopOptions, AgentRunOptions } from "./agent-options.ts";
-export type { AgentState, PendingApproval } from "./agent-state.ts";
-export type { AgentRouter } from "./call-tool.ts";
-export { type ConversationProblem, checkConversation, repairConversation, trimConversation } from "./conversation.ts";
+} from "./loop/agent-approval-rule.ts";
+export type { AgentContext } from "./loop/agent-context.ts";
+export type { AgentEvent, AgentOutcome, AgentStream } from "./loop/agent-events.ts";
+export { type AgentJournal, type AgentJournalOptions, openAgentJournal } from "./loop/agent-journal.ts";
+export { AgentLoop } from "./loop/agent-loop.ts";
+export type { AgentLoopOptions, AgentRunOptions } from "./loop/agent-options.ts";
+export type { AgentState, PendingApproval } from "./loop/agent-state.ts";
 export {
   createFileIdempotencyStore,
   createMemoryIdempotencyStore,
   type IdempotencyStore,
-} from "./idempotency-store.ts";
+} from "./loop/idempotency-store.ts";
+export type { SingleCall, SingleTurn } from "./loop/single-turn.ts";
+export {
+  type AgentStep,
+  afterFailedSteps,
+  afterOutputTokens,
+  allOf,
+  anyOf,
+  type StopCondition,
+  type StopState,
+  whenCalled,
+  whenSucceeded,
+} from "./loop/stop-conditions.ts";
 export type {
   AssistantMessage,
   AssistantPart,
@@ -33,20 +44,9 @@ export type {
   ModelToolCall,
   ModelUsage,
 } from "./model.ts";
-export type { ToolFilter } from "./offered-tools.ts";
-export type { RoutingDecision } from "./routing-decision.ts";
-export type { SingleCall, SingleTurn } from "./single-turn.ts";
-export {
-  type AgentStep,
-  afterFailedSteps,
-  afterOutputTokens,
-  allOf,
-  anyOf,
-  type StopCondition,
-  type StopState,
-  whenCalled,
-  whenSucceeded,
-} from "./stop-conditions.ts";
-export { ToolsRouterAgent } from "./tools-router-agent.ts";
-export type { ToolsRouterEvent, ToolsRouterOutcome, ToolsRouterStream } from "./tools-router-events.ts";
-export type { Fallback, FallbackStage, ToolsRequest, ToolsRouterOptions } from "./tools-router-options.ts";
+export type { RoutingDecision } from "./router/routing-decision.ts";
+export { ToolsRouterAgent } from "./router/tools-router-agent.ts";
+export type { ToolsRouterEvent, ToolsRouterOutcome, ToolsRouterStream } from "./router/tools-router-events.ts";
+export type { Fallback, FallbackStage, ToolsRequest, ToolsRouterOptions } from "./router/tools-router-options.ts";
+export type { AgentRouter } from "./tools/call-tool.ts";
+export type { ToolFilter } from "./tools/offered-tools.ts";

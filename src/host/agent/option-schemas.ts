@@ -3,8 +3,8 @@
 import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
-import { ContextSchema } from "./agent-context.ts";
-import { isAgentRouter } from "./call-tool.ts";
+import { ContextSchema } from "./loop/agent-context.ts";
+import { isAgentRouter } from "./tools/call-tool.ts";
 
 type AnyFunction = (...args: readonly unknown[]) => unknown;
 

@@ -9,7 +9,7 @@ import {
   type ApprovalQuestion,
   type ApprovalRule,
   needsApproval,
-} from "../agent/agent-approval-rule.ts";
+} from "../agent/loop/agent-approval-rule.ts";
 import type { ModelToolCall } from "../agent/model.ts";
 import { callOf } from "../capabilities/call-scope.ts";
 import type { CapabilityContext } from "../capabilities/capability.ts";

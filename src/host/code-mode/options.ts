@@ -4,7 +4,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import { PartialLimitsSchema } from "../../sandbox/contract/partial-limits.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
-import type { ApprovalDecision, ApprovalRequest, ApprovalRule } from "../agent/agent-approval-rule.ts";
+import type { ApprovalDecision, ApprovalRequest, ApprovalRule } from "../agent/loop/agent-approval-rule.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { TenantIdSchema } from "../routing/tenant-scope.ts";
 import type { RunsOptions } from "../runs/run-options.ts";

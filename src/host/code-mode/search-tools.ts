@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
-import { ToolSearch } from "../agent/tool-search.ts";
+import { ToolSearch } from "../agent/tools/tool-search.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import type { CodeApi, CodeTool } from "./api/code-api.ts";
 import { CODE_LANGUAGES, type CodeLanguage } from "./options.ts";

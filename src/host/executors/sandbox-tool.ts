@@ -10,7 +10,7 @@ import type { Capability } from "../capabilities/capability.ts";
 import type { ToolUsage } from "../contract/tool-call.ts";
 import type { Redactor } from "../observability/redaction/call-redactor.ts";
 import type { SessionPlacement } from "../workers/pool-job.ts";
-import type { RemotePython } from "../workers/python-setup.ts";
+import type { RemotePython } from "../workers/spawn/python-setup.ts";
 import type { PlatformModuleUsage } from "./platform-module-usage.ts";
 
 /** Identifies a Python tool, since all Python tools share one bundle. */

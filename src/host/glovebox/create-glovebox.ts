@@ -33,7 +33,7 @@ import { notifySafely } from "../util/host-callback.ts";
 import { oldNodeMessage } from "../util/node-version.ts";
 import type { CallPool } from "../workers/call-pool.ts";
 import type { Inspector } from "../workers/inspected-isolate.ts";
-import { startWorkers } from "../workers/start-workers.ts";
+import { startWorkers } from "../workers/spawn/start-workers.ts";
 import type { WorkerPool, WorkerPoolOptions } from "../workers/worker-pool.ts";
 import { Glovebox } from "./glovebox.ts";
 

@@ -17,7 +17,7 @@ import type { SandboxTool } from "../executors/sandbox.ts";
 import { withRuntimeFeatures } from "../python/python-tool.ts";
 import type { Launcher } from "../workers/hardening/launcher.ts";
 import { LAYERS } from "../workers/hardening/layers.ts";
-import { ownerOfTenant, SHARED_OWNER } from "../workers/process-owner.ts";
+import { ownerOfTenant, SHARED_OWNER } from "../workers/scheduling/process-owner.ts";
 import type { ToolExecutable } from "./tool-builder.ts";
 
 /** Capabilities and engine features that the host grants to a tool. */

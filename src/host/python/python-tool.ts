@@ -3,7 +3,7 @@
 import type { EngineFeature } from "../../sandbox/contract/engine-features.ts";
 import type { PartialLimits } from "../../sandbox/contract/limits.ts";
 import type { SandboxTool } from "../executors/sandbox.ts";
-import type { PythonEnvironment } from "../workers/python-setup.ts";
+import type { PythonEnvironment } from "../workers/spawn/python-setup.ts";
 
 /**
  * Default limits of Python tools. They are higher than for JavaScript, because an interpreter may have to be loaded

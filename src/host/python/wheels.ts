@@ -5,7 +5,7 @@ import { pyodideFolder } from "../../bundler/python/python-runtime.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { pack, unpack } from "../../sandbox/protocol/length-prefixed.ts";
 import type { PythonOptions } from "../config/glovebox-options.ts";
-import type { PythonWheel } from "../workers/python-setup.ts";
+import type { PythonWheel } from "../workers/spawn/python-setup.ts";
 
 /** NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM.whl (PEP 427, "File name convention"). */
 const FILE_NAME =

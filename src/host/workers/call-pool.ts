@@ -4,7 +4,7 @@ import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts"
 import type { DrainOutcome, FleetState } from "../fleet/control/fleet-state.ts";
 import type { QuarantinedTool } from "./health/crash-quarantine.ts";
 import type { Job, SessionPlacement, Ticket, WarmUse } from "./pool-job.ts";
-import type { PythonEnvironment } from "./python-setup.ts";
+import type { PythonEnvironment } from "./spawn/python-setup.ts";
 import type { WorkerInfo } from "./worker-info.ts";
 import type { SentBundle } from "./worker-job.ts";
 

@@ -1,5 +1,5 @@
 // What the host tells an operator of its worker processes. All of it is counted or measured by the host: a worker process is not trusted.
-import { tenantOfOwner } from "./process-owner.ts";
+import { tenantOfOwner } from "./scheduling/process-owner.ts";
 import type { WorkerIsolates } from "./worker-contents.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 

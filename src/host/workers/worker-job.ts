@@ -2,10 +2,10 @@
 import type { ExtractionProfile, WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import type { PlatformModuleName } from "../../sandbox/protocol/platform-modules.ts";
 import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
-import type { EngineCache } from "./engine-cache.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import type { Inspector } from "./inspected-isolate.ts";
-import type { PythonSources } from "./python-setup.ts";
+import type { EngineCache } from "./spawn/engine-cache.ts";
+import type { PythonSources } from "./spawn/python-setup.ts";
 import type { WorkerKind } from "./worker-kind.ts";
 
 /**

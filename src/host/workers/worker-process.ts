@@ -11,7 +11,6 @@ import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import { RunningTimer } from "../util/running-timer.ts";
 import { StayAwake } from "../util/stay-awake.ts";
 import { type CallListener, LossEvent } from "./call-events.ts";
-import type { EngineCache } from "./engine-cache.ts";
 import { largestFrame } from "./frame-size.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
 import { type EndReason, FAULT_REASONS, isCrash, OUT_OF_MEMORY } from "./health/process-ending.ts";
@@ -20,13 +19,14 @@ import { ProcessMonitor } from "./health/process-monitor.ts";
 import { type CallMessage, OpenCall } from "./open-call.ts";
 import { ProcessCalls } from "./process-calls.ts";
 import { ProcessInspection, type SendInspection } from "./process-inspection.ts";
-import type { PythonSetup, PythonSources } from "./python-setup.ts";
+import type { EngineCache } from "./spawn/engine-cache.ts";
 import type { LaunchedProcess } from "./spawn/launched-process.ts";
+import type { PythonSetup, PythonSources } from "./spawn/python-setup.ts";
+import { WorkerStartup } from "./spawn/worker-startup.ts";
 import { WorkerChannel } from "./worker-channel.ts";
 import { type ToolUse, WorkerContents, type WorkerIsolates } from "./worker-contents.ts";
 import type { SentBundle, WorkerJob, WorkerSources, WorkerStart } from "./worker-job.ts";
 import { WORKER_KINDS, type WorkerKind } from "./worker-kind.ts";
-import { WorkerStartup } from "./worker-startup.ts";
 
 /** Returns the initial state of a repeatable call without its turns, which are sent apart. */
 const toStart = ({ seed, now, mode = "virtual", rollbackMs }: Deterministic): Omit<Deterministic, "turns"> => ({

@@ -2,7 +2,7 @@
 // optional peer dependency.
 import type * as OpenIdClient from "openid-client";
 import { ToolError } from "../../host/index.ts";
-import type { IdTokenVerifier } from "../../host/mcp/server/id-token.ts";
+import type { IdTokenVerifier } from "../../host/mcp/server/authorization/id-token.ts";
 import type { ServerConfig } from "../config/server-options.ts";
 import type { WallClock } from "../database/database-clock.ts";
 import { TENANT_PATTERN } from "../records/tenants.ts";
@@ -63,11 +63,14 @@ interface Provider {
 /** The libraries, which are loaded only where a provider is configured. */
 interface Libraries {
   readonly client: typeof OpenIdClient;
-  readonly idTokens: typeof import("../../host/mcp/server/id-token.ts");
+  readonly idTokens: typeof import("../../host/mcp/server/authorization/id-token.ts");
 }
 
 async function importLibraries(): Promise<Libraries> {
-  const [client, idTokens] = await Promise.all([importClient(), import("../../host/mcp/server/id-token.ts")]);
+  const [client, idTokens] = await Promise.all([
+    importClient(),
+    import("../../host/mcp/server/authorization/id-token.ts"),
+  ]);
   return { client, idTokens };
 }
 

@@ -15,7 +15,7 @@ import { changeExclusively } from "../records/write-lock.ts";
 import { LIVE, type TenantTools } from "../tools/tenant-tools.ts";
 import type { CallCaller, CallRequest } from "./call-request.ts";
 import { checkActive, checkSame, toFailedResult } from "./call-results.ts";
-import type { SessionHomes } from "./session-homes.ts";
+import type { SessionHomes } from "./replicas/session-homes.ts";
 
 /** Most tools that the error for an unknown one names. */
 const MAX_NAMED = 20;

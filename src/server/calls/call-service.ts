@@ -15,9 +15,7 @@ import { type CallRow, findByKey, findCall, insertOnce, type WholeCall } from ".
 import type { LiveLine } from "../records/live-logs.ts";
 import { findTenant, type TenantRecord } from "../records/tenants.ts";
 import type { ReceivedCall } from "../replicas/peers/peer-server.ts";
-import { AwaitedCalls } from "./awaited-calls.ts";
 import { CallAdmission } from "./call-admission.ts";
-import { CallQueue } from "./call-queue.ts";
 import { type CallCaller, type CallProgressEvent, type CallRequest, checkCaller } from "./call-request.ts";
 import {
   checkActive,
@@ -29,21 +27,23 @@ import {
   toFailedResult,
 } from "./call-results.ts";
 import { Cancellation } from "./cancellation.ts";
-import { wholeCall } from "./direct-call.ts";
-import { DirectCalls } from "./direct-calls.ts";
-import { ForwardedCalls } from "./forwarded-calls.ts";
 import { inputTextOf, parseInput } from "./input-text.ts";
-import { type CallServiceDependencies, JournaledCallRunner } from "./journaled-call-runner.ts";
-import { LostCalls } from "./lost-calls.ts";
-import type { NeededHandler, NestedCalls } from "./nested-calls.ts";
 import { toNewRow } from "./new-call.ts";
 import { toOutcome, toStoredParts } from "./outcome.ts";
-import { QueueRoom } from "./queue-room.ts";
-import { ReceivedCalls } from "./received-calls.ts";
-import { mayBeginLater } from "./retries.ts";
-import { elsewhere, SessionHomes } from "./session-homes.ts";
-import { StreamedCalls } from "./streamed-calls.ts";
-import { type TimelineSoFar, WatchedCalls } from "./watched-calls.ts";
+import { CallQueue } from "./queue/call-queue.ts";
+import { QueueRoom } from "./queue/queue-room.ts";
+import { mayBeginLater } from "./queue/retries.ts";
+import { ForwardedCalls } from "./replicas/forwarded-calls.ts";
+import { LostCalls } from "./replicas/lost-calls.ts";
+import { ReceivedCalls } from "./replicas/received-calls.ts";
+import { elsewhere, SessionHomes } from "./replicas/session-homes.ts";
+import { AwaitedCalls } from "./running/awaited-calls.ts";
+import { wholeCall } from "./running/direct-call.ts";
+import { DirectCalls } from "./running/direct-calls.ts";
+import { type CallServiceDependencies, JournaledCallRunner } from "./running/journaled-call-runner.ts";
+import type { NeededHandler, NestedCalls } from "./running/nested-calls.ts";
+import { StreamedCalls } from "./running/streamed-calls.ts";
+import { type TimelineSoFar, WatchedCalls } from "./running/watched-calls.ts";
 
 export class CallService implements AsyncDisposable {
   readonly #dependencies: CallServiceDependencies;

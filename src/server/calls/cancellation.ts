@@ -6,11 +6,11 @@ import { type CallRow, findCall } from "../records/calls.ts";
 import type { TenantRecord } from "../records/tenants.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
 import { ANSWER_MS, type ReplicaRequests } from "../replicas/requests.ts";
-import type { CallJournal } from "./call-journal.ts";
-import type { CallQueue } from "./call-queue.ts";
 import type { ClusterSlots } from "./cluster-slots.ts";
-import type { ForwardedCalls } from "./forwarded-calls.ts";
 import { toStoredInput } from "./outcome.ts";
+import type { CallQueue } from "./queue/call-queue.ts";
+import type { ForwardedCalls } from "./replicas/forwarded-calls.ts";
+import type { CallJournal } from "./running/call-journal.ts";
 
 export interface CancellationDependencies {
   readonly database: OpenDatabase;

@@ -1,6 +1,6 @@
 // Passes requests of MCP sessions on to the replica that has the session, its home. The id of a session begins with the id of its home.
 import { sql } from "kysely";
-import { reject, rejectUnavailable } from "../../host/mcp/server/rejection.ts";
+import { reject, rejectUnavailable } from "../../host/mcp/server/http/rejection.ts";
 import type { CallCaller } from "../calls/call-request.ts";
 import type { Db } from "../database/open-database.ts";
 import type { BodyBytes } from "../http/body-bytes.ts";

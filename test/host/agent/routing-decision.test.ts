@@ -1,7 +1,7 @@
 // Reads a decision from an untrusted reply: exactly one { tool, inputs }, or the problem.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { readCallAsDecision, readDecision } from "../../../src/host/agent/routing-decision.ts";
+import { readCallAsDecision, readDecision } from "../../../src/host/agent/router/routing-decision.ts";
 import { expectLinearTime } from "../../support/processes.ts";
 
 const ADD = '{"tool": "add", "inputs": {"a": 1}}';

@@ -1,8 +1,8 @@
 // Search over a catalog of 1,000 tools: names in any style, synonyms, endings and typing errors.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { toTerm, toWords } from "../../../src/host/agent/search-terms.ts";
-import { ToolIndex, ToolSearch } from "../../../src/host/agent/tool-search.ts";
+import { toTerm, toWords } from "../../../src/host/agent/tools/search-terms.ts";
+import { ToolIndex, ToolSearch } from "../../../src/host/agent/tools/tool-search.ts";
 import type { JsonSchema, ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 import { makeCatalog } from "../../support/tool-catalog.ts";
 

@@ -1,9 +1,9 @@
 // Functions that a host passes to agents: a tool runs only where each of them has said so, and a run always ends with its outcome.
-import type { AgentOutcome } from "../../../src/host/agent/agent-events.ts";
-import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
-import type { AgentLoopOptions, AgentRunOptions } from "../../../src/host/agent/agent-options.ts";
-import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
-import type { ToolsRouterOptions } from "../../../src/host/agent/tools-router-options.ts";
+import type { AgentOutcome } from "../../../src/host/agent/loop/agent-events.ts";
+import { AgentLoop } from "../../../src/host/agent/loop/agent-loop.ts";
+import type { AgentLoopOptions, AgentRunOptions } from "../../../src/host/agent/loop/agent-options.ts";
+import { ToolsRouterAgent } from "../../../src/host/agent/router/tools-router-agent.ts";
+import type { ToolsRouterOptions } from "../../../src/host/agent/router/tools-router-options.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import {
   type Callback,

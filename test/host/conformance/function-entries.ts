@@ -11,7 +11,7 @@ import { checkConversation, repairConversation, trimConversation } from "../../.
 import { createCodeApi } from "../../../src/host/code-mode/api/code-api.ts";
 import { createCodeMode } from "../../../src/host/code-mode/code-mode.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
+import { createMcpHandler } from "../../../src/host/mcp/server/http/handler.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
 import { readAnswer, readAnswerStream } from "../../../src/host/openai/answer.ts";
 import { toChatMessages, toToolMessage } from "../../../src/host/openai/chat-messages.ts";

@@ -6,11 +6,11 @@ import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { afterAll, beforeAll } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { McpHttpServer } from "../../../src/host/mcp/client/mcp-options.ts";
-import { createResourceServer } from "../../../src/host/mcp/server/auth.ts";
-import type { McpHost } from "../../../src/host/mcp/server/call-tool.ts";
-import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
+import { createResourceServer } from "../../../src/host/mcp/server/authorization/auth.ts";
+import { createMcpHandler } from "../../../src/host/mcp/server/http/handler.ts";
 import type { McpHandlerOptions, McpStdioOptions } from "../../../src/host/mcp/server/options.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
+import type { McpHost } from "../../../src/host/mcp/server/tools/call-tool.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
 import {
   ANY_ANSWER,

@@ -1,12 +1,12 @@
 // The rest of the table of public-entries.ts: methods whose argument is a tool, a call, a list or a definition, and those of what other functions
 // create. With the reasons why arguments have no row.
 import { fileURLToPath } from "node:url";
-import { openAgentJournal } from "../../../src/host/agent/agent-journal.ts";
-import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
-import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
+import { openAgentJournal } from "../../../src/host/agent/loop/agent-journal.ts";
+import { AgentLoop } from "../../../src/host/agent/loop/agent-loop.ts";
+import { ToolsRouterAgent } from "../../../src/host/agent/router/tools-router-agent.ts";
 import { createCodeMode } from "../../../src/host/code-mode/code-mode.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
+import { createMcpHandler } from "../../../src/host/mcp/server/http/handler.ts";
 import { MemoryToolRegistry } from "../../../src/host/routing/registry.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns } from "../../../src/host/runs/runs.ts";

@@ -3,13 +3,13 @@
 import { PassThrough } from "node:stream";
 import { toAISDKTools } from "../../../src/host/adapters/ai-sdk.ts";
 import { toAgentsTools } from "../../../src/host/adapters/openai-agents.ts";
-import { openAgentJournal } from "../../../src/host/agent/agent-journal.ts";
-import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
-import { ToolsRouterAgent } from "../../../src/host/agent/tools-router-agent.ts";
+import { openAgentJournal } from "../../../src/host/agent/loop/agent-journal.ts";
+import { AgentLoop } from "../../../src/host/agent/loop/agent-loop.ts";
+import { ToolsRouterAgent } from "../../../src/host/agent/router/tools-router-agent.ts";
 import { createCodeMode } from "../../../src/host/code-mode/code-mode.ts";
 import { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { McpManager } from "../../../src/host/mcp/client/manager.ts";
-import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
+import { createMcpHandler } from "../../../src/host/mcp/server/http/handler.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
 import type { CallRecording } from "../../../src/host/recording/recording.ts";
 import { ToolInvoker } from "../../../src/host/routing/tool-invoker.ts";

@@ -1,10 +1,10 @@
 import { createHmac } from "node:crypto";
 import { base64url, exportSPKI, importJWK, type JWTPayload } from "jose";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { ALGORITHMS } from "../../../src/host/mcp/server/access-token.ts";
-import { createResourceServer, type ResourceServerOptions } from "../../../src/host/mcp/server/auth.ts";
-import type { AuthenticatedCaller } from "../../../src/host/mcp/server/caller.ts";
-import { metadataUrls } from "../../../src/host/mcp/server/issuer-keys.ts";
+import { ALGORITHMS } from "../../../src/host/mcp/server/authorization/access-token.ts";
+import { createResourceServer, type ResourceServerOptions } from "../../../src/host/mcp/server/authorization/auth.ts";
+import type { AuthenticatedCaller } from "../../../src/host/mcp/server/authorization/caller.ts";
+import { metadataUrls } from "../../../src/host/mcp/server/authorization/issuer-keys.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { makeKey, OAuthIssuer } from "../../support/oauth-issuer.ts";
 

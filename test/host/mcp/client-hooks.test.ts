@@ -118,7 +118,7 @@ describe("options", () => {
   ];
   const problemsOf = (options: unknown): readonly string[] => {
     const parsed = McpServerSchema.safeParse(options);
-    return parsed.success ? [] : toOptionIssues(McpServerSchema, parsed.error).map(({ pointer }) => pointer);
+    return parsed.success ? [] : toOptionIssues(McpServerSchema, parsed.error).map(({ path }) => path);
   };
 
   test("unknown options are rejected with their path, at any depth", () => {

@@ -5,7 +5,7 @@ import { serve } from "@hono/node-server";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CallContext, ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/handler.ts";
+import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/http/handler.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";

@@ -2,7 +2,7 @@ import { request as httpRequest, type OutgoingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type ServerType, serve } from "@hono/node-server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createGuards, type GuardOptions } from "../../../src/host/mcp/server/guards.ts";
+import { createGuards, type GuardOptions } from "../../../src/host/mcp/server/http/guards.ts";
 
 let guards = createGuards({});
 let server: ServerType;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { readJsonBody } from "../../../src/host/mcp/server/request-body.ts";
+import { readJsonBody } from "../../../src/host/mcp/server/http/request-body.ts";
 
 describe("readJsonBody()", () => {
   test("reads JSON of a bounded size and rejects other bodies", async () => {

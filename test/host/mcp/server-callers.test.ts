@@ -1,10 +1,10 @@
 // Sessions of one caller of the MCP server are not available to another, and clients do not receive errors of the host.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { McpHost } from "../../../src/host/mcp/server/call-tool.ts";
-import { type AuthenticatedCaller, ownerOf, principalOf } from "../../../src/host/mcp/server/caller.ts";
-import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/handler.ts";
+import { type AuthenticatedCaller, ownerOf, principalOf } from "../../../src/host/mcp/server/authorization/caller.ts";
+import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/http/handler.ts";
 import type { McpHandlerOptions } from "../../../src/host/mcp/server/options.ts";
+import type { McpHost } from "../../../src/host/mcp/server/tools/call-tool.ts";
 import { makeGlovebox } from "../../support/host-zone.ts";
 import {
   initializeRequest,

@@ -2,8 +2,8 @@
 // the clock that tokens are compared with.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { AuthenticatedCaller } from "../../../src/host/mcp/server/caller.ts";
-import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
+import type { AuthenticatedCaller } from "../../../src/host/mcp/server/authorization/caller.ts";
+import { createMcpHandler } from "../../../src/host/mcp/server/http/handler.ts";
 import type { McpHandlerOptions } from "../../../src/host/mcp/server/options.ts";
 import { makeGlovebox } from "../../support/host-zone.ts";
 import {

@@ -7,11 +7,11 @@ import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { BoundedBody } from "../../../src/host/mcp/server/bounded-body.ts";
-import { ownerOf } from "../../../src/host/mcp/server/caller.ts";
-import { createMcpHandler } from "../../../src/host/mcp/server/handler.ts";
-import { createQuotas, HttpLimitsSchema } from "../../../src/host/mcp/server/http-limits.ts";
-import { answerWithinLimits } from "../../../src/host/mcp/server/open-request.ts";
+import { ownerOf } from "../../../src/host/mcp/server/authorization/caller.ts";
+import { BoundedBody } from "../../../src/host/mcp/server/http/bounded-body.ts";
+import { createMcpHandler } from "../../../src/host/mcp/server/http/handler.ts";
+import { createQuotas, HttpLimitsSchema } from "../../../src/host/mcp/server/http/http-limits.ts";
+import { answerWithinLimits } from "../../../src/host/mcp/server/http/open-request.ts";
 import type { McpHandlerOptions } from "../../../src/host/mcp/server/options.ts";
 import { makeGlovebox } from "../../support/host-zone.ts";
 import {

@@ -3,7 +3,7 @@
 import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/handler.ts";
+import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/http/handler.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";

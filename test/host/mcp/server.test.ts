@@ -7,8 +7,8 @@ import { Client, type ClientOptions, StreamableHTTPClientTransport } from "@mode
 import { StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
-import type { McpRequest } from "../../../src/host/mcp/server/caller.ts";
-import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/handler.ts";
+import type { McpRequest } from "../../../src/host/mcp/server/authorization/caller.ts";
+import { createMcpHandler, type McpHandler } from "../../../src/host/mcp/server/http/handler.ts";
 import type { McpHandlerOptions } from "../../../src/host/mcp/server/options.ts";
 import { serveMcpStdio } from "../../../src/host/mcp/server/stdio.ts";
 import { makeGlovebox } from "../../support/host-zone.ts";

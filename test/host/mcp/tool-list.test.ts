@@ -1,8 +1,8 @@
 // Tests the pages of tools/list: they are stable while tools change, and accept only their own cursors.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { toArguments } from "../../../src/host/mcp/server/tool-arguments.ts";
-import { toMcpTool, toToolPage } from "../../../src/host/mcp/server/tool-list.ts";
+import { toArguments } from "../../../src/host/mcp/server/tools/tool-arguments.ts";
+import { toMcpTool, toToolPage } from "../../../src/host/mcp/server/tools/tool-list.ts";
 import type { ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 
 const define = (name: string): ToolDefinition => ({ name, description: "", inputSchema: { type: "object" } });

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { ToolResult } from "../../../src/host/contract/tool-call.ts";
 import type { ToolValue } from "../../../src/host/contract/tool-value.ts";
-import { toCallToolResult } from "../../../src/host/mcp/server/tool-result.ts";
+import { toCallToolResult } from "../../../src/host/mcp/server/tools/tool-result.ts";
 
 const usage = {} as ToolResult["usage"];
 const { signal } = new AbortController();

@@ -1,7 +1,7 @@
 // Whole conversations over both APIs, with the real `openai` package, a local server and a real sandbox.
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { AgentLoop } from "../../../src/host/agent/agent-loop.ts";
+import { AgentLoop } from "../../../src/host/agent/loop/agent-loop.ts";
 import { createGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import {

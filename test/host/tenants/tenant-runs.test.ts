@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { openAgentJournal } from "../../../src/host/agent/agent-journal.ts";
+import { openAgentJournal } from "../../../src/host/agent/loop/agent-journal.ts";
 import { createCodeMode } from "../../../src/host/code-mode/code-mode.ts";
 import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";

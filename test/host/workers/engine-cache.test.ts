@@ -1,7 +1,7 @@
 // The prelude's code cache: which process makes it, which processes receive it, and what is rejected.
 import { describe, expect, onTestFinished, test } from "vitest";
 import { loadSandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
-import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
+import { EngineCache } from "../../../src/host/workers/spawn/engine-cache.ts";
 import { WorkerPool } from "../../../src/host/workers/worker-pool.ts";
 import { unpack } from "../../../src/sandbox/protocol/length-prefixed.ts";
 import { PLATFORM_MODULE_NAMES } from "../../../src/sandbox/protocol/platform-modules.ts";

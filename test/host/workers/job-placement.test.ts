@@ -2,8 +2,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { LinkedList } from "../../../src/host/util/linked-list.ts";
 import { CrashQuarantine } from "../../../src/host/workers/health/crash-quarantine.ts";
-import { JobPlacement } from "../../../src/host/workers/job-placement.ts";
 import { type Job, PlacedJob } from "../../../src/host/workers/pool-job.ts";
+import { JobPlacement } from "../../../src/host/workers/scheduling/job-placement.ts";
 import type { Pace } from "../../../src/host/workers/scheduling/tool-pace.ts";
 import type { GrowthNeed, WorkerManager } from "../../../src/host/workers/worker-manager.ts";
 import type { WorkerProcess } from "../../../src/host/workers/worker-process.ts";

@@ -2,8 +2,8 @@
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { loadSandboxArtifacts, type SandboxArtifacts } from "../../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { loadPythonAssets, type PythonAssets } from "../../../src/bundler/python/python-assets.ts";
-import { EngineCache } from "../../../src/host/workers/engine-cache.ts";
-import type { PythonSources } from "../../../src/host/workers/python-setup.ts";
+import { EngineCache } from "../../../src/host/workers/spawn/engine-cache.ts";
+import type { PythonSources } from "../../../src/host/workers/spawn/python-setup.ts";
 import { WorkerPool, type WorkerPoolOptions } from "../../../src/host/workers/worker-pool.ts";
 import { MAX_SNAPSHOT_BYTES } from "../../../src/sandbox/protocol/message-fields.ts";
 import { launcherOf } from "../../support/launchers.ts";

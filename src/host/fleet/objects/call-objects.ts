@@ -1,6 +1,6 @@
 // The objects that an executor reads for a call: the bundle of a JavaScript tool, or the source and the wheels of a Python
 // tool. Executors keep them by their hash.
-import type { RemotePython, SharedText } from "../../workers/python-setup.ts";
+import type { RemotePython, SharedText } from "../../workers/spawn/python-setup.ts";
 import type { SentBundle } from "../../workers/worker-job.ts";
 import type { RunMessage } from "../protocol/control-messages.ts";
 import type { ObjectRef } from "../protocol/message-fields.ts";

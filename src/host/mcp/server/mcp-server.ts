@@ -5,13 +5,13 @@ import * as z from "zod";
 import { packageVersion } from "../../config/package-version.ts";
 import { Runs } from "../../runs/runs.ts";
 import { notifySafely, runCallback } from "../../util/host-callback.ts";
-import { callServerTool, type McpCallContext, type McpHost } from "./call-tool.ts";
-import type { McpCaller } from "./caller.ts";
-import type { CallsAwaitingInput } from "./calls-awaiting-input.ts";
-import { addTaskMethods } from "./task-methods.ts";
-import { type McpTaskRuns, TASKS_EXTENSION, toTaskRuns } from "./task-runs.ts";
-import { toInputSchema } from "./tool-arguments.ts";
-import { listToolPage } from "./tool-list.ts";
+import type { McpCaller } from "./authorization/caller.ts";
+import { addTaskMethods } from "./tasks/task-methods.ts";
+import { type McpTaskRuns, TASKS_EXTENSION, toTaskRuns } from "./tasks/task-runs.ts";
+import { callServerTool, type McpCallContext, type McpHost } from "./tools/call-tool.ts";
+import type { CallsAwaitingInput } from "./tools/calls-awaiting-input.ts";
+import { toInputSchema } from "./tools/tool-arguments.ts";
+import { listToolPage } from "./tools/tool-list.ts";
 
 /** Name, instructions and additional content of an MCP server. */
 export interface McpServerOptions {

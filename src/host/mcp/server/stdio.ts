@@ -3,12 +3,12 @@
 import type { JSONRPCMessage, McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { notifySafely } from "../../util/host-callback.ts";
-import type { McpHost } from "./call-tool.ts";
-import { CallsAwaitingInput } from "./calls-awaiting-input.ts";
 import { createServer } from "./mcp-server.ts";
 import { checkHost, type McpStdioOptions, parseStdioOptions } from "./options.ts";
-import { rejectTaskSubscription } from "./task-subscriptions.ts";
-import { notifyToolsChanged, watchTools } from "./tool-changes.ts";
+import { rejectTaskSubscription } from "./tasks/task-subscriptions.ts";
+import type { McpHost } from "./tools/call-tool.ts";
+import { CallsAwaitingInput } from "./tools/calls-awaiting-input.ts";
+import { notifyToolsChanged, watchTools } from "./tools/tool-changes.ts";
 import { rejectUnsupportedVersion } from "./unsupported-version.ts";
 
 /** Result of {@link serveMcpStdio}. Disposing it has the effect of `close()`. */

@@ -1,7 +1,7 @@
 // Routes of the fleet, for its operators: the executors, their pools and the replicas of the server, and the request that an executor drains.
 import { z } from "@hono/zod-openapi";
 import type { ExecutorInfo, FleetState } from "../../../host/index.ts";
-import { withBacklog } from "../../calls/open-work-queue.ts";
+import { withBacklog } from "../../calls/queue/open-work-queue.ts";
 import { appendAudit } from "../../records/audit.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { ReplicaInfo } from "../../replicas/bus.ts";

@@ -1,0 +1,120 @@
+// Reads the body of a request to the MCP server: JSON of a bounded size that arrives within a bounded time.
+import { type JsonValue, ToolError } from "../../../../sandbox/contract/errors.ts";
+import { isSmallJson, parseLargeText, parseSmallJson } from "../../../json/parse-json.ts";
+import { describeNonJson } from "../../../util/json-media-type.ts";
+import type { Exceeded } from "./caller-quota.ts";
+import { reject, rejectOverLimit } from "./rejection.ts";
+
+/** Limits of a whole JSON message. The tools' own limits apply to the arguments in it. */
+const BOUNDS = { depth: 200, values: 1_250_000 } as const;
+const CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
+
+/**
+ * Most values of a message, apart from the arguments of a tool. The SDK checks them with zod, at once and several times, and describes each one
+ * that is invalid: 100,000 of them block the event loop for a second.
+ */
+const MAX_OTHER_VALUES = 10_000;
+
+export interface BodyLimits {
+  readonly maxBytes: number;
+  readonly timeoutMs: number;
+  /** Takes bytes from the caller's quota as they arrive. Returns the limit that they exceed. */
+  readonly take: (bytes: number) => Exceeded | undefined;
+}
+
+/** Returns the body as JSON, undefined for a method without one, or the response that rejects the request. */
+export async function readJsonBody(
+  request: Request,
+  limits: BodyLimits,
+): Promise<{ readonly value: unknown } | Response> {
+  if (request.method !== "POST") return { value: undefined };
+  const coding = request.headers.get("content-encoding");
+  const problem = describeNonJson(request.headers.get("content-type"));
+  if (problem !== undefined) return reject(415, problem);
+  if (coding !== null && coding !== "identity") return reject(415, "Expected no Content-Encoding");
+  const text = await readText(request, limits);
+  if (typeof text !== "string") return text;
+  const bounds = { ...BOUNDS, bytes: limits.maxBytes };
+  try {
+    // A large body is parsed in slices, so that it does not block the event loop.
+    const value = isSmallJson(text)
+      ? parseSmallJson(text, bounds, CODES, "The body")
+      : await parseLargeText(text, bounds, CODES, "The body", request.signal);
+    if (!hasFewValues(value))
+      return reject(400, `Expected at most ${MAX_OTHER_VALUES} JSON values outside params.arguments`, -32_600);
+    return { value };
+  } catch (error) {
+    if (!(error instanceof ToolError)) throw error;
+    return reject(400, `Parse error: ${error.message}`, -32_700);
+  }
+}
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
+
+interface ToolsCall {
+  readonly params: { readonly arguments?: JsonValue } | null;
+}
+
+/** Returns whether a message has few values outside `params.arguments`. */
+function hasFewValues(message: JsonValue): boolean {
+  const toolArguments = (message as Partial<ToolsCall> | null)?.params?.arguments;
+  const open: unknown[] = [message];
+  let count = 0;
+  for (let value = open.pop(); value !== undefined; value = open.pop()) {
+    count += 1;
+    if (!isObject(value) || value === toolArguments) continue;
+    const inner = Array.isArray(value) ? value : Object.values(value);
+    if (count + open.length + inner.length > MAX_OTHER_VALUES) return false;
+    open.push(...inner);
+  }
+  return true;
+}
+
+const isEncodingError = (thrown: unknown): boolean =>
+  Error.isError(thrown) && (thrown as NodeJS.ErrnoException).code === "ERR_ENCODING_INVALID_ENCODED_DATA";
+
+async function readText(request: Request, limits: BodyLimits): Promise<string | Response> {
+  if (Number(request.headers.get("content-length")) > limits.maxBytes) return rejectTooLarge(limits);
+  if (request.body === null) return "";
+  const reader = request.body.getReader();
+  const { promise: late, resolve } = Promise.withResolvers<"late">();
+  const timer = setTimeout(() => resolve("late"), limits.timeoutMs);
+  try {
+    return await collect(reader, late, limits);
+  } catch (thrown) {
+    // Otherwise the client has disconnected, or sent less than its Content-Length.
+    const what = isEncodingError(thrown) ? "the body is not valid UTF-8" : "the body ended early";
+    return reject(400, `Parse error: ${what}`, -32_700);
+  } finally {
+    clearTimeout(timer);
+    reader.releaseLock();
+  }
+}
+
+async function collect(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  late: Promise<"late">,
+  limits: BodyLimits,
+): Promise<string | Response> {
+  const decoder = new TextDecoder("utf-8", { fatal: true });
+  let received = 0;
+  let text = "";
+  for (;;) {
+    const reading = reader.read();
+    const part = await Promise.race([reading, late]);
+    if (part === "late") {
+      // Releasing the lock rejects the pending read.
+      reading.catch(() => {});
+      return reject(408, `The body did not arrive within ${limits.timeoutMs} ms`, -32_000, { Connection: "close" });
+    }
+    if (part.done) return text + decoder.decode();
+    received += part.value.byteLength;
+    if (received > limits.maxBytes) return rejectTooLarge(limits);
+    const exceeded = limits.take(part.value.byteLength);
+    if (exceeded !== undefined) return rejectOverLimit(exceeded, "bytes in requests");
+    text += decoder.decode(part.value, { stream: true });
+  }
+}
+
+const rejectTooLarge = ({ maxBytes }: BodyLimits): Response =>
+  reject(413, `Expected a body of at most ${maxBytes} bytes`);
