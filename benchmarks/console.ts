@@ -8,8 +8,8 @@ import { chromium as driver, type Page } from "playwright-core";
 import { openDatabase } from "../src/server/database/open-database.ts";
 import { createId } from "../src/server/ids.ts";
 import { createServer } from "../src/server/index.ts";
-import { insertEndedCalls } from "../src/server/records/call-outcomes.ts";
-import type { CallRow } from "../src/server/records/calls.ts";
+import { insertEndedCalls } from "../src/server/records/calls/call-outcomes.ts";
+import type { CallRow } from "../src/server/records/calls/calls.ts";
 import { endedRow } from "../test/server/support/call-row.ts";
 
 const CALLS = Number(process.env.CALLS ?? 100_000);

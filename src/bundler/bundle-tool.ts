@@ -4,14 +4,14 @@ import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { ToolError } from "../sandbox/contract/errors.ts";
 import { CELL_VERSION } from "./cells/cell.ts";
-import { runBuild } from "./compile/build-child.ts";
+import { runBuild } from "./compile/child/build-child.ts";
 import type {
   BuildDependency,
   BuildIssue,
   BuildRequest,
   BuildResponse,
   BuildSuccess,
-} from "./compile/build-messages.ts";
+} from "./compile/child/build-messages.ts";
 import { locateTool, type StoreOptions, type ToolLocation } from "./locate/tool-location.ts";
 import type { BundleLimits, CellLanguage, ToolBundle, ToolSource } from "./tool-bundle.ts";
 

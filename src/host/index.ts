@@ -194,5 +194,5 @@ export type { SuspendOptions, TenantDeletion } from "./tenants/tenant-lifecycle.
 export { checkTenantOptions, type TenantLookup, type TenantOptions, type Tenants } from "./tenants/tenant-policies.ts";
 export { type HardeningReport, LAYERS, type Layer, type LayerState } from "./workers/hardening/layers.ts";
 export type { QuarantinedTool } from "./workers/health/crash-quarantine.ts";
-export type { WorkerIsolates } from "./workers/worker-contents.ts";
+export type { WorkerIsolates } from "./workers/process/worker-contents.ts";
 export type { WorkerInfo } from "./workers/worker-info.ts";

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { toBuildRequest } from "../../src/bundler/bundle-tool.ts";
-import type { BuildRequest } from "../../src/bundler/compile/build-messages.ts";
-import { BuildProcesses } from "../../src/bundler/compile/build-processes.ts";
+import type { BuildRequest } from "../../src/bundler/compile/child/build-messages.ts";
+import { BuildProcesses } from "../../src/bundler/compile/child/build-processes.ts";
 import { locateTool } from "../../src/bundler/locate/tool-location.ts";
 import { DEFAULT_BUNDLE_LIMITS } from "../../src/bundler/tool-bundle.ts";
 import { descendants, failureOf, REPOSITORY } from "./workbench.ts";

@@ -1,7 +1,7 @@
 // Tests BuildSlots: how many builds run at once, and whose waits for whose.
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { BuildSlots } from "../../src/bundler/compile/build-slots.ts";
+import { BuildSlots } from "../../src/bundler/compile/child/build-slots.ts";
 
 /** Requests slots in order and records the owners in the order in which they get one. */
 function open(max: number) {

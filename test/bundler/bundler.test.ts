@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
 import { Bundler, type BundlerOptions, createBundler } from "../../src/bundler/bundler.ts";
 import { createBundleCache } from "../../src/bundler/cache/bundle-cache.ts";
-import { BuildProcesses } from "../../src/bundler/compile/build-processes.ts";
+import { BuildProcesses } from "../../src/bundler/compile/child/build-processes.ts";
 import type { ToolSource } from "../../src/bundler/tool-bundle.ts";
 import { descendants, evaluate, failureOf, makeFolder, packageFiles, REPOSITORY } from "./workbench.ts";
 

@@ -2,10 +2,10 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { bundleOwnRequire } from "../../src/bundler/compile/data-files.ts";
-import { findDataReferences } from "../../src/bundler/compile/data-references.ts";
-import { requireLocatedFiles } from "../../src/bundler/compile/located-requires.ts";
-import { declareLocations } from "../../src/bundler/compile/module-location.ts";
+import { bundleOwnRequire } from "../../src/bundler/compile/located-files/data-files.ts";
+import { findDataReferences } from "../../src/bundler/compile/located-files/data-references.ts";
+import { requireLocatedFiles } from "../../src/bundler/compile/located-files/located-requires.ts";
+import { declareLocations } from "../../src/bundler/compile/located-files/module-location.ts";
 import { openCode } from "../support/guest.ts";
 import { buildHere, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 

@@ -1,6 +1,6 @@
 // Tests detection of dynamic code: which packages and files call eval or Function, and which only look like it.
 import { describe, expect, test } from "vitest";
-import { TextFacts } from "../../src/bundler/compile/text-facts.ts";
+import { TextFacts } from "../../src/bundler/compile/child/text-facts.ts";
 import { findDynamicCode } from "../../src/bundler/policy/dynamic-code-uses.ts";
 import { createGlovebox } from "../../src/host/glovebox/create-glovebox.ts";
 import { buildHere, makeFolder, packageFiles } from "./workbench.ts";

@@ -1,6 +1,6 @@
 // Tests that imports of a package's namespaces are rewritten without changing what a tool does.
 import { describe, expect, test } from "vitest";
-import { findLeadingImports, rewriteNamespaceImports } from "../../src/bundler/compile/namespace-imports.ts";
+import { findLeadingImports, rewriteNamespaceImports } from "../../src/bundler/compile/transforms/namespace-imports.ts";
 import { buildHere, evaluate, makeFolder, packageFiles, REPOSITORY, resultOf } from "./workbench.ts";
 
 const PACKAGE = packageFiles(

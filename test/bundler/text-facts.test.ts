@@ -1,7 +1,7 @@
 // Tests TextFacts: what a build process remembers of the texts of earlier builds.
 import { createHash } from "node:crypto";
 import { expect, test, vi } from "vitest";
-import { TextFacts } from "../../src/bundler/compile/text-facts.ts";
+import { TextFacts } from "../../src/bundler/compile/child/text-facts.ts";
 
 const hashOf = (text: string): { sha256: string } => ({ sha256: createHash("sha256").update(text).digest("hex") });
 

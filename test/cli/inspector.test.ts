@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { InspectorHub } from "../../src/host/inspector/inspector-hub.ts";
 import { InspectorServer } from "../../src/host/inspector/inspector-server.ts";
-import type { InspectedIsolate } from "../../src/host/workers/inspected-isolate.ts";
+import type { InspectedIsolate } from "../../src/host/workers/process/inspected-isolate.ts";
 import { DevToolsClient } from "../support/devtools-client.ts";
 
 class TestIsolate implements InspectedIsolate {

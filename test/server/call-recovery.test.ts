@@ -1,7 +1,7 @@
 // Leases of calls, and the outcomes of calls whose process is gone. On both databases.
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
-import { type CallRow, findCall } from "../../src/server/records/calls.ts";
+import { type CallRow, findCall } from "../../src/server/records/calls/calls.ts";
 import { useServer } from "./support/server.ts";
 import { STORES, TestStores } from "./support/stores.ts";
 

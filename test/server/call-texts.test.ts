@@ -1,7 +1,7 @@
 // A call as the server responds with it: the JSON texts of its input and output become parts of the response, without being parsed.
 import { expect, test } from "vitest";
 import { writeOutput } from "../../src/server/calls/call-results.ts";
-import { toCallRecord, writeCallRecord } from "../../src/server/records/calls.ts";
+import { toCallRecord, writeCallRecord } from "../../src/server/records/calls/calls.ts";
 import { endedRow } from "./support/call-row.ts";
 
 test("a call as text has the members of its record, and further ones", () => {

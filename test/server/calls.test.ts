@@ -5,12 +5,23 @@ import { deleteExpiredCalls } from "../../src/server/calls/retention.ts";
 import { CallJournal } from "../../src/server/calls/running/call-journal.ts";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import { createId } from "../../src/server/ids.ts";
-import { claimCalls, findExpired, markStarted, putBackCall, requeue } from "../../src/server/records/call-claims.ts";
-import { type CallOutcome, finishCall, insertEndedOnce, storeOutcome } from "../../src/server/records/call-outcomes.ts";
-import { type CallRow, findCall, insertCalls, insertOnce } from "../../src/server/records/calls.ts";
-import { claimSession } from "../../src/server/records/session-homes.ts";
-import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
-import { insertTenant } from "../../src/server/records/tenants.ts";
+import {
+  claimCalls,
+  findExpired,
+  markStarted,
+  putBackCall,
+  requeue,
+} from "../../src/server/records/calls/call-claims.ts";
+import {
+  type CallOutcome,
+  finishCall,
+  insertEndedOnce,
+  storeOutcome,
+} from "../../src/server/records/calls/call-outcomes.ts";
+import { type CallRow, findCall, insertCalls, insertOnce } from "../../src/server/records/calls/calls.ts";
+import { claimSession } from "../../src/server/records/calls/session-homes.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenants/tenant-policy.ts";
+import { insertTenant } from "../../src/server/records/tenants/tenants.ts";
 import { STORES, TestStores } from "./support/stores.ts";
 
 const stores = new TestStores();

@@ -16,9 +16,9 @@ import { createPostgresDialect } from "../../src/server/database/postgres-dialec
 import type { DatabaseSchema } from "../../src/server/database/schema.ts";
 import { createSqliteDialect, openSqlite } from "../../src/server/database/sqlite-dialect.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
-import { listKeys } from "../../src/server/records/api-keys.ts";
-import { appendAudit, SERVER_ACTOR } from "../../src/server/records/audit.ts";
-import { verifyAudit } from "../../src/server/records/audit-chain.ts";
+import { appendAudit, SERVER_ACTOR } from "../../src/server/records/audit/audit.ts";
+import { verifyAudit } from "../../src/server/records/audit/audit-chain.ts";
+import { listKeys } from "../../src/server/records/tenants/api-keys.ts";
 import { changeExclusively } from "../../src/server/records/write-lock.ts";
 import { apiOf } from "./support/api.ts";
 import { STORES, type TestStore, TestStores } from "./support/stores.ts";

@@ -360,9 +360,9 @@ describe.for(STORES)("with %s", (kind) => {
 
 test("a filter that matches nothing reads a part of a large list only, and says where to go on", async () => {
   const { openDatabase } = await import("../../src/server/database/open-database.ts");
-  const { insertTenant } = await import("../../src/server/records/tenants.ts");
-  const { insertCalls } = await import("../../src/server/records/calls.ts");
-  const { listCalls } = await import("../../src/server/records/call-list.ts");
+  const { insertTenant } = await import("../../src/server/records/tenants/tenants.ts");
+  const { insertCalls } = await import("../../src/server/records/calls/calls.ts");
+  const { listCalls } = await import("../../src/server/records/calls/call-list.ts");
   const store = await stores.create("sqlite");
   await using database = await openDatabase({
     ...store.options,

@@ -10,12 +10,12 @@ import type { WebhooksTable } from "../../src/server/database/tables/event-table
 import { eraseDeleted } from "../../src/server/database/vacuum.ts";
 import { createServer } from "../../src/server/index.ts";
 import { DatabaseKvStore } from "../../src/server/kv/database-kv-store.ts";
-import { appendAudit, listAudit, SERVER_ACTOR } from "../../src/server/records/audit.ts";
-import { verifyAudit } from "../../src/server/records/audit-chain.ts";
-import { insertCalls } from "../../src/server/records/calls.ts";
-import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
-import { insertTenant } from "../../src/server/records/tenants.ts";
-import { insertTestDelivery, insertWebhook } from "../../src/server/records/webhooks.ts";
+import { appendAudit, listAudit, SERVER_ACTOR } from "../../src/server/records/audit/audit.ts";
+import { verifyAudit } from "../../src/server/records/audit/audit-chain.ts";
+import { insertCalls } from "../../src/server/records/calls/calls.ts";
+import { insertTestDelivery, insertWebhook } from "../../src/server/records/events/webhooks.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenants/tenant-policy.ts";
+import { insertTenant } from "../../src/server/records/tenants/tenants.ts";
 import { changeExclusively } from "../../src/server/records/write-lock.ts";
 import { writeBackup } from "../../src/server/transfer/backup.ts";
 import { apiOf } from "./support/api.ts";

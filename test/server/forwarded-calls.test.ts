@@ -6,7 +6,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Fleet } from "../../src/client/index.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
-import { releaseSessions } from "../../src/server/records/session-homes.ts";
+import { releaseSessions } from "../../src/server/records/calls/session-homes.ts";
 import { apiOf } from "./support/api.ts";
 import { type Api, useReplicas } from "./support/replicas.ts";
 import { TestStores } from "./support/stores.ts";

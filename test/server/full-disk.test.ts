@@ -9,8 +9,8 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { SqliteRunStore } from "../../src/host/index.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer } from "../../src/server/index.ts";
-import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
-import { insertTenant } from "../../src/server/records/tenants.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenants/tenant-policy.ts";
+import { insertTenant } from "../../src/server/records/tenants/tenants.ts";
 import { apiOf } from "./support/api.ts";
 
 const FULL = "database or disk is full";

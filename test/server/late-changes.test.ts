@@ -2,17 +2,17 @@
 import { sql } from "kysely";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
-import { findApproval, releaseCall, storeDecision } from "../../src/server/records/approvals.ts";
-import { findCall } from "../../src/server/records/calls.ts";
+import { findApproval, releaseCall, storeDecision } from "../../src/server/records/calls/approvals.ts";
+import { findCall } from "../../src/server/records/calls/calls.ts";
 import {
   advanceSchedule,
   findSchedule,
   insertSchedule,
   type ScheduleChanges,
   updateSchedule,
-} from "../../src/server/records/schedules.ts";
-import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
-import { findTenant, insertTenant, type TenantRecord, updateTenant } from "../../src/server/records/tenants.ts";
+} from "../../src/server/records/events/schedules.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenants/tenant-policy.ts";
+import { findTenant, insertTenant, type TenantRecord, updateTenant } from "../../src/server/records/tenants/tenants.ts";
 import { changeExclusively } from "../../src/server/records/write-lock.ts";
 import { deleteTenant } from "../../src/server/tenants/delete-tenant.ts";
 import { useServer } from "./support/server.ts";

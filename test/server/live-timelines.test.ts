@@ -4,7 +4,7 @@ import type { OpenTimeline, TimelineSpan } from "../../src/host/index.ts";
 import { LiveCalls } from "../../src/server/calls/running/live-calls.ts";
 import { WatchedCalls } from "../../src/server/calls/running/watched-calls.ts";
 import { type Db, openDatabase } from "../../src/server/database/open-database.ts";
-import { readSnapshot, storeLines, storeSnapshot } from "../../src/server/records/live-logs.ts";
+import { readSnapshot, storeLines, storeSnapshot } from "../../src/server/records/calls/live-logs.ts";
 import { LocalBus, type ReplicaBus } from "../../src/server/replicas/bus.ts";
 import { ReplicaRequests } from "../../src/server/replicas/requests.ts";
 import { TestStores } from "./support/stores.ts";

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { PAGE_BYTES, readBoundedPage } from "../../src/server/records/bounded-page.ts";
-import { insertCalls } from "../../src/server/records/calls.ts";
+import { insertCalls } from "../../src/server/records/calls/calls.ts";
 import { endedRow } from "./support/call-row.ts";
 import { useServer } from "./support/server.ts";
 import { STORES, TestStores } from "./support/stores.ts";

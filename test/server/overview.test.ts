@@ -1,11 +1,11 @@
 // An overview of more calls than are read one by one: its numbers are those of the usage, and it says from when its durations are complete.
 import { afterAll, expect, test } from "vitest";
 import { openDatabase } from "../../src/server/database/open-database.ts";
-import { insertEndedCalls } from "../../src/server/records/call-outcomes.ts";
-import { insertCalls } from "../../src/server/records/calls.ts";
-import { readOverview } from "../../src/server/records/overview.ts";
-import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
-import { insertTenant } from "../../src/server/records/tenants.ts";
+import { insertEndedCalls } from "../../src/server/records/calls/call-outcomes.ts";
+import { insertCalls } from "../../src/server/records/calls/calls.ts";
+import { readOverview } from "../../src/server/records/reports/overview.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenants/tenant-policy.ts";
+import { insertTenant } from "../../src/server/records/tenants/tenants.ts";
 import { endedRow } from "./support/call-row.ts";
 import { STORES, TestStores } from "./support/stores.ts";
 

@@ -7,15 +7,20 @@ import { createGlovebox } from "../../src/host/index.ts";
 import { type Db, openDatabase, SQLITE_FILE } from "../../src/server/database/open-database.ts";
 import type { DatabaseSchema } from "../../src/server/database/schema.ts";
 import { createSqliteDialect, openSqlite } from "../../src/server/database/sqlite-dialect.ts";
-import { findOverdue } from "../../src/server/records/approvals.ts";
-import { claimCalls, countQueued, findExpired, listWaitingTenants } from "../../src/server/records/call-claims.ts";
-import { listRecorded } from "../../src/server/records/call-contents.ts";
-import { readOverview } from "../../src/server/records/overview.ts";
-import { readProblems } from "../../src/server/records/problems.ts";
-import { findQueued } from "../../src/server/records/queued-calls.ts";
-import { listToCancel } from "../../src/server/records/runs.ts";
-import { listWaiting } from "../../src/server/records/tool-versions.ts";
-import { claimDeliveries, deleteOldDeliveries } from "../../src/server/records/webhooks.ts";
+import { findOverdue } from "../../src/server/records/calls/approvals.ts";
+import {
+  claimCalls,
+  countQueued,
+  findExpired,
+  listWaitingTenants,
+} from "../../src/server/records/calls/call-claims.ts";
+import { listRecorded } from "../../src/server/records/calls/call-contents.ts";
+import { findQueued } from "../../src/server/records/calls/queued-calls.ts";
+import { listToCancel } from "../../src/server/records/calls/runs.ts";
+import { claimDeliveries, deleteOldDeliveries } from "../../src/server/records/events/webhooks.ts";
+import { readOverview } from "../../src/server/records/reports/overview.ts";
+import { readProblems } from "../../src/server/records/reports/problems.ts";
+import { listWaiting } from "../../src/server/records/tools/tool-versions.ts";
 import { DatabaseRunStore } from "../../src/server/runs/database-run-store.ts";
 import { TestStores } from "./support/stores.ts";
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Glovebox } from "../../src/host/index.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
-import { type ProblemRecord, readProblems } from "../../src/server/records/problems.ts";
+import { type ProblemRecord, readProblems } from "../../src/server/records/reports/problems.ts";
 import { apiOf } from "./support/api.ts";
 import { STORES, type TestStore, TestStores } from "./support/stores.ts";
 

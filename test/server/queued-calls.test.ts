@@ -5,7 +5,7 @@ import { toFailedResult } from "../../src/server/calls/call-results.ts";
 import { mayBeginLater, RetryTimes } from "../../src/server/calls/queue/retries.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer } from "../../src/server/index.ts";
-import { type CallRow, findCall } from "../../src/server/records/calls.ts";
+import { type CallRow, findCall } from "../../src/server/records/calls/calls.ts";
 import { apiOf } from "./support/api.ts";
 import { endedRow } from "./support/call-row.ts";
 import { STORES, TestStores } from "./support/stores.ts";

@@ -5,10 +5,10 @@ import { deleteExpiredCalls, startRetention } from "../../src/server/calls/reten
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import type { DeliveriesTable } from "../../src/server/database/tables/event-tables.ts";
 import { createServer } from "../../src/server/index.ts";
-import { listCalls } from "../../src/server/records/call-list.ts";
-import { insertCalls } from "../../src/server/records/calls.ts";
-import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
-import { insertTenant } from "../../src/server/records/tenants.ts";
+import { listCalls } from "../../src/server/records/calls/call-list.ts";
+import { insertCalls } from "../../src/server/records/calls/calls.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenants/tenant-policy.ts";
+import { insertTenant } from "../../src/server/records/tenants/tenants.ts";
 import { apiOf } from "./support/api.ts";
 import { endedRow } from "./support/call-row.ts";
 import { STORES, type TestStore, TestStores } from "./support/stores.ts";

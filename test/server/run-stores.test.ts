@@ -12,7 +12,7 @@ import { createRuns, type DueFilter, MemoryRunStore, type NewRun, type RunStore 
 import { SqliteRunStore } from "../../src/host/runs/sqlite-run-store.ts";
 import { type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import type { RunRequestsTable } from "../../src/server/database/tables/call-tables.ts";
-import { deleteRequest, findRequest, insertRequest, listToCancel } from "../../src/server/records/runs.ts";
+import { deleteRequest, findRequest, insertRequest, listToCancel } from "../../src/server/records/calls/runs.ts";
 import { DatabaseRunStore } from "../../src/server/runs/database-run-store.ts";
 import { makeGlovebox } from "../support/host-zone.ts";
 import { STORES, type TestStore, TestStores } from "./support/stores.ts";

@@ -8,18 +8,18 @@ import { createPostgresDialect } from "../../src/server/database/postgres-dialec
 import type { DatabaseSchema } from "../../src/server/database/schema.ts";
 import { createSqliteDialect, openSqlite } from "../../src/server/database/sqlite-dialect.ts";
 import { createId } from "../../src/server/ids.ts";
-import { listRecorded } from "../../src/server/records/call-contents.ts";
-import { listCalls } from "../../src/server/records/call-list.ts";
-import { insertEndedCalls } from "../../src/server/records/call-outcomes.ts";
-import { deleteOldCalls, findCall, insertOnce } from "../../src/server/records/calls.ts";
+import { listRecorded } from "../../src/server/records/calls/call-contents.ts";
+import { listCalls } from "../../src/server/records/calls/call-list.ts";
+import { insertEndedCalls } from "../../src/server/records/calls/call-outcomes.ts";
+import { deleteOldCalls, findCall, insertOnce } from "../../src/server/records/calls/calls.ts";
 import {
   checkStoredBytes,
   readStoredBytes,
   type StorageWarning,
   StoredBytesSweeper,
-} from "../../src/server/records/stored-bytes.ts";
-import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
-import { insertTenant } from "../../src/server/records/tenants.ts";
+} from "../../src/server/records/tenants/stored-bytes.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenants/tenant-policy.ts";
+import { insertTenant } from "../../src/server/records/tenants/tenants.ts";
 import { restoreBackup, writeBackup } from "../../src/server/transfer/backup.ts";
 import { readRows, type TableName } from "../../src/server/transfer/table-rows.ts";
 import { endedRow } from "./support/call-row.ts";

@@ -8,9 +8,9 @@ import { StreamedCalls } from "../../src/server/calls/running/streamed-calls.ts"
 import { WatchedCalls } from "../../src/server/calls/running/watched-calls.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer } from "../../src/server/index.ts";
-import { findCall, insertCalls } from "../../src/server/records/calls.ts";
-import { TenantPolicySchema } from "../../src/server/records/tenant-policy.ts";
-import { insertTenant } from "../../src/server/records/tenants.ts";
+import { findCall, insertCalls } from "../../src/server/records/calls/calls.ts";
+import { TenantPolicySchema } from "../../src/server/records/tenants/tenant-policy.ts";
+import { insertTenant } from "../../src/server/records/tenants/tenants.ts";
 import { LocalBus } from "../../src/server/replicas/bus.ts";
 import { ReplicaRequests } from "../../src/server/replicas/requests.ts";
 import { apiOf } from "./support/api.ts";

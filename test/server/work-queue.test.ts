@@ -11,7 +11,7 @@ import { type RunningExecutor, startExecutor } from "../../src/executor/index.ts
 import { workStreamName, workSubject } from "../../src/host/fleet/protocol/subjects.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer, type Server, type ServerOptions } from "../../src/server/index.ts";
-import { readQueueId } from "../../src/server/records/queued-calls.ts";
+import { readQueueId } from "../../src/server/records/calls/queued-calls.ts";
 import { cliEnvironment, NodeProcess } from "../support/cli-process.ts";
 import { hasNatsServer, type NatsServer, startNatsServer } from "../support/nats-server.ts";
 import { apiOf } from "./support/api.ts";

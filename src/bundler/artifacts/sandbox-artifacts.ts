@@ -206,7 +206,7 @@ export async function writeSandboxArtifacts(folder: string): Promise<void> {
     buildPythonRuntime(join(sandbox, "guest", "python")),
     build({ ...script, entryPoints: [join(sandbox, "worker", "worker.ts")] }),
     build({ ...script, entryPoints: [join(sandbox, "worker", "on-demand.ts")] }),
-    build({ ...script, entryPoints: [join(SOURCE_ROOT, "bundler", "compile", "child-main.ts")] }),
+    build({ ...script, entryPoints: [join(SOURCE_ROOT, "bundler", "compile", "child", "child-main.ts")] }),
     build({ ...program, format: "esm", entryPoints: [join(sandbox, "worker", "probe-main.ts")] }),
     build({ ...common, entryPoints: [join(sandbox, "guest", "main.ts")], platform: "neutral", format: "esm" }),
     ...PLATFORM_MODULE_NAMES.map((name) =>

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from "node:fs";
 import esbuildPackage from "esbuild/package.json" with { type: "json" };
 import type { BuiltBundle } from "../bundle-tool.ts";
-import type { BuildDependency, BuildRequest } from "../compile/build-messages.ts";
+import type { BuildDependency, BuildRequest } from "../compile/child/build-messages.ts";
 
 /** Increment when a build produces a different result from the same input. */
 const BUILD_VERSION = 10;

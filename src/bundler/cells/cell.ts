@@ -1,8 +1,8 @@
 // Turns a session cell into a tool module. Its statements become the tool's `execute`, its declarations become properties of the global
 // object for later cells, and its last expression becomes its value. Lines stay the same, and columns too except where text was inserted.
 import type { Comment, Node } from "acorn";
-import { BuildIssueError } from "../compile/build-messages.ts";
-import { isSyntax, type Syntax } from "../compile/syntax.ts";
+import { BuildIssueError } from "../compile/child/build-messages.ts";
+import { isSyntax, type Syntax } from "../compile/transforms/syntax.ts";
 import type { CellLanguage } from "../tool-bundle.ts";
 import { applyEdits, type CellLocation, createLocationMapper, type Edit } from "./cell-edits.ts";
 import { findObjectLiteral, parseCell, type Range, withoutTypes } from "./parse-cell.ts";

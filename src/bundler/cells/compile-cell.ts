@@ -3,10 +3,15 @@
 import { createHash } from "node:crypto";
 import { decodedMappings, encodedMappings, type SourceMapSegment, TraceMap } from "@jridgewell/trace-mapping";
 import { SCRIPT_ORIGIN } from "../../sandbox/protocol/guest-messages.ts";
-import { type BuildIssue, BuildIssueError, type BuildRequest, type BuildResponse } from "../compile/build-messages.ts";
 import { wrapCell } from "../compile/bundle-output.ts";
+import {
+  type BuildIssue,
+  BuildIssueError,
+  type BuildRequest,
+  type BuildResponse,
+} from "../compile/child/build-messages.ts";
+import type { TextFacts } from "../compile/child/text-facts.ts";
 import type { RunEsbuild } from "../compile/link-tool.ts";
-import type { TextFacts } from "../compile/text-facts.ts";
 import { findDynamicCode } from "../policy/dynamic-code-uses.ts";
 import type { CellLanguage } from "../tool-bundle.ts";
 import { type CellModule, toCellModule } from "./cell.ts";

@@ -1,7 +1,7 @@
 // Lowers a cell whose syntax is more than JavaScript and types (enums, namespaces, parameter properties, decorators) with esbuild.
 import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import type { BuildFailure as EsbuildFailure } from "esbuild";
-import { BuildIssueError } from "../compile/build-messages.ts";
+import { BuildIssueError } from "../compile/child/build-messages.ts";
 import type { RunEsbuild } from "../compile/link-tool.ts";
 import type { CellLanguage } from "../tool-bundle.ts";
 import { type CellModule, toCellModule } from "./cell.ts";

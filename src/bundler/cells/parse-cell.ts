@@ -2,8 +2,8 @@
 // node:module is imported as a whole: a named import that an older Node lacks would fail before the version check can report that Node.
 import nodeModule from "node:module";
 import type { Comment, Node, Program } from "acorn";
-import { BuildIssueError } from "../compile/build-messages.ts";
-import { isSyntax, type Syntax } from "../compile/syntax.ts";
+import { BuildIssueError } from "../compile/child/build-messages.ts";
+import { isSyntax, type Syntax } from "../compile/transforms/syntax.ts";
 
 export type Range = Pick<Node, "start" | "end">;
 

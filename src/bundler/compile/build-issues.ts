@@ -4,9 +4,9 @@ import type { Location, Message } from "esbuild";
 import type { PackageStore } from "../locate/package-store.ts";
 import { NAMESPACES } from "../policy/import-resolver.ts";
 import { explainUnresolved } from "../policy/import-rules.ts";
-import type { BuildIssue } from "./build-messages.ts";
-import { declaredBytesBefore } from "./module-location.ts";
-import { NO_MATCH, UNRESOLVED } from "./unresolved-imports.ts";
+import type { BuildIssue } from "./child/build-messages.ts";
+import { declaredBytesBefore } from "./located-files/module-location.ts";
+import { NO_MATCH, UNRESOLVED } from "./transforms/unresolved-imports.ts";
 
 const MAX_ISSUES = 20;
 const MAX_MESSAGE_LENGTH = 500;

@@ -4,8 +4,8 @@
 import { createHash } from "node:crypto";
 import { decodedMappings, encodedMappings, type SourceMapSegment, TraceMap } from "@jridgewell/trace-mapping";
 import { parse } from "acorn";
-import { type BuildIssue, BuildIssueError } from "./build-messages.ts";
-import { childrenOf, FUNCTIONS, isSyntax, type Syntax } from "./syntax.ts";
+import { type BuildIssue, BuildIssueError } from "./child/build-messages.ts";
+import { childrenOf, FUNCTIONS, isSyntax, type Syntax } from "./transforms/syntax.ts";
 
 /** Wraps the script as the body of a function. Its first line becomes the second. */
 const BODY_START = "async function script(input, ctx) {\n";

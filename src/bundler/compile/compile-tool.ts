@@ -8,11 +8,9 @@ import { FileManifest } from "../locate/file-manifest.ts";
 import { PackageStore } from "../locate/package-store.ts";
 import { ToolFiles } from "../locate/tool-files.ts";
 import { type ImportPolicyOptions, NAMESPACES } from "../policy/import-resolver.ts";
-import { type ContextNames, keepContext, needsContext } from "./await-context.ts";
-import { type BuildFailure, BuildIssueError, type BuildRequest, type BuildResponse } from "./build-messages.ts";
 import { finishSourceMap, sharedPrototypeText, wrapCode } from "./bundle-output.ts";
-import { nameClasses, setClassNameText } from "./class-names.ts";
-import { collectDataFiles } from "./collect-data-files.ts";
+import { type BuildFailure, BuildIssueError, type BuildRequest, type BuildResponse } from "./child/build-messages.ts";
+import { TextFacts } from "./child/text-facts.ts";
 import {
   appendScript,
   findScriptProblem,
@@ -22,7 +20,6 @@ import {
   type Script,
   toScript,
 } from "./compile-script.ts";
-import { type DataFiles, dataFilesText } from "./data-files.ts";
 import { codeOutput, dynamicCodeOf, namesFor, sourceOf, summarize } from "./describe-build.ts";
 import {
   type Build,
@@ -34,9 +31,12 @@ import {
   sharedPrototypeName,
   textOf,
 } from "./link-tool.ts";
-import { locationNames, locationsText, TOOL_FOLDER } from "./module-location.ts";
-import { TextFacts } from "./text-facts.ts";
-import { UnresolvedImports } from "./unresolved-imports.ts";
+import { collectDataFiles } from "./located-files/collect-data-files.ts";
+import { type DataFiles, dataFilesText } from "./located-files/data-files.ts";
+import { locationNames, locationsText, TOOL_FOLDER } from "./located-files/module-location.ts";
+import { type ContextNames, keepContext, needsContext } from "./transforms/await-context.ts";
+import { nameClasses, setClassNameText } from "./transforms/class-names.ts";
+import { UnresolvedImports } from "./transforms/unresolved-imports.ts";
 
 function contextNames(build: Build): ContextNames {
   const [, useBuiltin] = parameterNames(build);

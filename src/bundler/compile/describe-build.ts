@@ -4,8 +4,8 @@ import type { Metafile } from "esbuild";
 import { findDynamicCode, splitModules } from "../policy/dynamic-code-uses.ts";
 import { NAMESPACES } from "../policy/import-resolver.ts";
 import { displayFile } from "./build-issues.ts";
-import type { BuildSuccess } from "./build-messages.ts";
 import { type OutputNames, sourcePathOf } from "./bundle-output.ts";
+import type { BuildSuccess } from "./child/build-messages.ts";
 import type { Build } from "./link-tool.ts";
 
 export function codeOutput(metafile: Metafile | undefined): Metafile["outputs"][string] {

@@ -17,12 +17,12 @@ import type { PackageMetadata, PackageStore } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
 import { createImportPolicy } from "../policy/import-policy.ts";
 import type { ImportPolicyOptions } from "../policy/import-resolver.ts";
-import { hasImplicitAwaits, needsContext } from "./await-context.ts";
 import { FATAL_WARNINGS, type IssueContext, toIssues } from "./build-issues.ts";
-import type { BuildFailure, BuildRequest } from "./build-messages.ts";
 import { OUTPUT_FILE } from "./bundle-output.ts";
+import type { BuildFailure, BuildRequest } from "./child/build-messages.ts";
 import type { Script } from "./compile-script.ts";
-import { defineLocations, locationNames } from "./module-location.ts";
+import { defineLocations, locationNames } from "./located-files/module-location.ts";
+import { hasImplicitAwaits, needsContext } from "./transforms/await-context.ts";
 
 /** esbuild's `build`, passed as an argument because child-main.ts is its only importer. */
 export type RunEsbuild = (options: BuildOptions) => Promise<BuildResult>;

@@ -1,6 +1,6 @@
 // Records the files that a build reads: enforces the limits, and keeps what a later check of a cached bundle needs.
 import { createHash } from "node:crypto";
-import { type BuildDependency, BuildIssueError, MAX_PATH_LENGTH } from "../compile/build-messages.ts";
+import { type BuildDependency, BuildIssueError, MAX_PATH_LENGTH } from "../compile/child/build-messages.ts";
 import type { BundleLimits } from "../tool-bundle.ts";
 import type { ContainedFile } from "./contained-file.ts";
 

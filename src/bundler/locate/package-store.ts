@@ -1,8 +1,8 @@
 // The npm packages that a tool may use: looks them up in the allowed folders, and checks each file before it is read. Imports are resolved in
 // policy/import-resolver.ts, by esbuild.
 import { basename, dirname, join, posix, relative, sep } from "node:path";
-import { BuildIssueError } from "../compile/build-messages.ts";
-import { TOOL_FOLDER } from "../compile/module-location.ts";
+import { BuildIssueError } from "../compile/child/build-messages.ts";
+import { TOOL_FOLDER } from "../compile/located-files/module-location.ts";
 import { type ContainedFile, isDirectory, isInside, readContainedFile, realPathOf } from "./contained-file.ts";
 import type { FileManifest } from "./file-manifest.ts";
 import { findLinkedFolder } from "./linked-folder.ts";

@@ -1,6 +1,6 @@
 // The tool's own files, from memory or from its folder: resolves an import to a file, and reads each file once, within the limits.
 import { join, relative, sep } from "node:path";
-import { BuildIssueError, type ToolFilesLocation } from "../compile/build-messages.ts";
+import { BuildIssueError, type ToolFilesLocation } from "../compile/child/build-messages.ts";
 import { readContainedFile } from "./contained-file.ts";
 import type { FileManifest } from "./file-manifest.ts";
 import { candidatesOf, toolPathIssue } from "./tool-paths.ts";

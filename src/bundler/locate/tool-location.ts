@@ -2,7 +2,7 @@
 import { realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { ToolError } from "../../sandbox/contract/errors.ts";
-import type { ToolFilesLocation } from "../compile/build-messages.ts";
+import type { ToolFilesLocation } from "../compile/child/build-messages.ts";
 import type { BundleLimits, ToolSource } from "../tool-bundle.ts";
 import { isDirectory, isInside, realPathOf } from "./contained-file.ts";
 import { ENTRY_NAMES, FILE_LOADERS, loaderOf, toolPathIssue } from "./tool-paths.ts";

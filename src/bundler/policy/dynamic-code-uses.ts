@@ -1,8 +1,8 @@
 // Finds uses of `eval`, `Function` and its siblings in a linked bundle, for an operator who reviews a tool before it runs. It only parses:
 // uses under other names are missed, and the uses that are found may never run.
 import { type Options, parse } from "acorn";
-import { childrenOf, isSyntax, type Syntax } from "../compile/syntax.ts";
-import type { TextFacts } from "../compile/text-facts.ts";
+import type { TextFacts } from "../compile/child/text-facts.ts";
+import { childrenOf, isSyntax, type Syntax } from "../compile/transforms/syntax.ts";
 
 /** Text that does not match uses no dynamic code. This avoids parsing most modules. */
 const MAY_USE =

@@ -1,6 +1,6 @@
 // The esbuild plugin through which all imports of a tool go: ImportResolver decides where each leads, and ModuleLoader reads what is there.
 import type { OnLoadArgs, OnResolveArgs, PartialMessage, Plugin } from "esbuild";
-import { BuildIssueError } from "../compile/build-messages.ts";
+import { BuildIssueError } from "../compile/child/build-messages.ts";
 import { type ImportPolicyOptions, ImportResolver } from "./import-resolver.ts";
 import { ModuleLoader } from "./module-loader.ts";
 

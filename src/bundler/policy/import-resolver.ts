@@ -3,10 +3,10 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { OnResolveArgs, OnResolveResult, PluginBuild } from "esbuild";
 import { findBuiltin } from "../../sandbox/contract/node-builtins.ts";
-import { BuildIssueError, type BuildRequest } from "../compile/build-messages.ts";
-import type { LocationNames } from "../compile/module-location.ts";
-import type { TextFacts } from "../compile/text-facts.ts";
-import type { UnresolvedImports } from "../compile/unresolved-imports.ts";
+import { BuildIssueError, type BuildRequest } from "../compile/child/build-messages.ts";
+import type { TextFacts } from "../compile/child/text-facts.ts";
+import type { LocationNames } from "../compile/located-files/module-location.ts";
+import type { UnresolvedImports } from "../compile/transforms/unresolved-imports.ts";
 import { isDirectory } from "../locate/contained-file.ts";
 import {
   type ChosenBuilds,

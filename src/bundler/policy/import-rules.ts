@@ -1,6 +1,6 @@
 // The rules of imports as a table of data: which specifiers are not allowed, and the issues that say so.
 import type { OnResolveArgs } from "esbuild";
-import { type BuildIssue, BuildIssueError } from "../compile/build-messages.ts";
+import { type BuildIssue, BuildIssueError } from "../compile/child/build-messages.ts";
 import { type PackageStore, packageNameOf } from "../locate/package-store.ts";
 
 /** The importing file: the tool's own, or a package's. Packages have slightly more rights, because the host chose the store. */

@@ -4,13 +4,18 @@ import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import type { OnLoadArgs, OnLoadResult, PluginBuild } from "esbuild";
 import { NODE_BUILTINS } from "../../sandbox/contract/node-builtins.ts";
-import { BuildIssueError } from "../compile/build-messages.ts";
-import { bundleOwnRequire } from "../compile/data-files.ts";
-import { requireLocatedFiles } from "../compile/located-requires.ts";
-import { declareLocations, locationsText, mentionsLocation, TOOL_FOLDER } from "../compile/module-location.ts";
-import { rewriteNamespaceImports } from "../compile/namespace-imports.ts";
-import { copyWithoutAtomics } from "../compile/node-primordials.ts";
-import { spellOutRequires } from "../compile/spelled-requires.ts";
+import { BuildIssueError } from "../compile/child/build-messages.ts";
+import { bundleOwnRequire } from "../compile/located-files/data-files.ts";
+import { requireLocatedFiles } from "../compile/located-files/located-requires.ts";
+import {
+  declareLocations,
+  locationsText,
+  mentionsLocation,
+  TOOL_FOLDER,
+} from "../compile/located-files/module-location.ts";
+import { rewriteNamespaceImports } from "../compile/transforms/namespace-imports.ts";
+import { copyWithoutAtomics } from "../compile/transforms/node-primordials.ts";
+import { spellOutRequires } from "../compile/transforms/spelled-requires.ts";
 import { isInside } from "../locate/contained-file.ts";
 import { resolveWith } from "../locate/entry-points.ts";
 import type { PackageStore } from "../locate/package-store.ts";

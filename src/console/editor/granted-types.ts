@@ -1,6 +1,12 @@
 // Generates the type declarations of everything that is granted to one tool: its capabilities, the tools of its tenant, and the names of its secrets.
-import { SchemaTypes } from "../../host/json-schema/schema-types.ts";
-import { methodKey, propertyKey, TypeNames, toComment, toTypeName } from "../../host/json-schema/type-text.ts";
+import { SchemaTypes } from "../../host/json-schema/typescript/schema-types.ts";
+import {
+  methodKey,
+  propertyKey,
+  TypeNames,
+  toComment,
+  toTypeName,
+} from "../../host/json-schema/typescript/type-text.ts";
 import { GRANTABLE_CAPABILITY_NAMES } from "../../sandbox/contract/capability-names.ts";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 

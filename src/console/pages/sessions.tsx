@@ -3,7 +3,7 @@
 import type { ConsoleSession } from "glovebox/client";
 import type { JSX } from "preact";
 import { Badge, Button, Empty, Time } from "../parts/controls.tsx";
-import { ListPage } from "../parts/list-page.tsx";
+import { ListPage } from "../parts/frame/list-page.tsx";
 import type { Column } from "../parts/table.tsx";
 import { collect } from "../state/collect.ts";
 import { can, client, isPlatform, request } from "../state/session.ts";

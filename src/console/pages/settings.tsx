@@ -4,7 +4,7 @@ import type { Quotas, Tenant } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Button, ErrorBox, Facts, Loading, PageHead, Time } from "../parts/controls.tsx";
-import { ConfirmButton } from "../parts/dialog-form.tsx";
+import { ConfirmButton } from "../parts/forms/dialog-form.tsx";
 import { JsonField } from "../parts/input-form/value-fields.tsx";
 import { isAnswer } from "../state/changes.ts";
 import { download } from "../state/download.ts";

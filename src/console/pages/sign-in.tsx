@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Button, Copyable } from "../parts/controls.tsx";
-import { TextField } from "../parts/fields.tsx";
+import { TextField } from "../parts/forms/fields.tsx";
 import { useResource } from "../state/resource.ts";
 import { address, keepAddress } from "../state/router.ts";
 import { loadMe, request, signIn } from "../state/session.ts";

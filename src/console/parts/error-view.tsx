@@ -1,7 +1,7 @@
 // The error of a call: its code and message, the author's lines around the place where it happened, and its stack trace.
 import type { JSX } from "preact";
 import { toVisibleText } from "../../host/util/visible-text.ts";
-import { JsonView } from "./json-view.tsx";
+import { JsonView } from "./values/json-view.tsx";
 
 export interface StoredError {
   readonly code: string;

@@ -4,10 +4,10 @@ import { type JSX, render } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Facts, PageHead, Tabs } from "../parts/controls.tsx";
 import { ErrorView, type StoredError } from "../parts/error-view.tsx";
-import { JsonView } from "../parts/json-view.tsx";
 import { type LogLine, LogView } from "../parts/log-view.tsx";
 import { Timeline } from "../parts/timeline/timeline.tsx";
 import type { TimelineUsage } from "../parts/timeline/timeline-facts.tsx";
+import { JsonView } from "../parts/values/json-view.tsx";
 import { formatBytes, formatMs, formatUtc } from "../state/format.ts";
 import "../assets/style.css";
 

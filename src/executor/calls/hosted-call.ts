@@ -7,8 +7,8 @@ import {
   MAX_AGE_MS,
   type RejectionReason,
 } from "../../host/fleet/protocol/executor-messages.ts";
-import type { CallListener, CallLossReason, CapabilityRequest } from "../../host/workers/call-events.ts";
 import type { Ticket } from "../../host/workers/pool-job.ts";
+import type { CallListener, CallLossReason, CapabilityRequest } from "../../host/workers/process/call-events.ts";
 import { monotonicMs } from "../../sandbox/contract/monotonic-time.ts";
 import type { LogLevel } from "../../sandbox/protocol/message-fields.ts";
 import type { EndedMessage, WorkerMessage } from "../../sandbox/protocol/worker-messages.ts";

@@ -1,8 +1,8 @@
 // Converts the message of a control plane to a job of the worker pool.
 
 import type { RunMessage } from "../../host/fleet/protocol/control-messages.ts";
-import type { CallListener } from "../../host/workers/call-events.ts";
 import type { Job } from "../../host/workers/pool-job.ts";
+import type { CallListener } from "../../host/workers/process/call-events.ts";
 import { WorkerToolProfileSchema } from "../../sandbox/protocol/host-message-schemas.ts";
 import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import { TurnsSchema } from "../../sandbox/protocol/turn-schemas.ts";

@@ -1,7 +1,7 @@
 // Embeds a tool's JSON Schema in a larger document and keeps its internal references valid.
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import type { JsonValue } from "../../sandbox/contract/errors.ts";
-import { KEYWORD_SHAPES } from "../json-schema/keywords.ts";
+import { KEYWORD_SHAPES } from "../json-schema/schema/keywords.ts";
 
 /** Keywords that a JSON pointer cannot express. A schema that uses one must stay a schema resource with its own `$id`. */
 const RESOURCE_KEYWORDS = [

@@ -32,7 +32,7 @@ import { deferFailure } from "../util/defer-failure.ts";
 import { notifySafely } from "../util/host-callback.ts";
 import { oldNodeMessage } from "../util/node-version.ts";
 import type { CallPool } from "../workers/call-pool.ts";
-import type { Inspector } from "../workers/inspected-isolate.ts";
+import type { Inspector } from "../workers/process/inspected-isolate.ts";
 import { startWorkers } from "../workers/spawn/start-workers.ts";
 import type { WorkerPool, WorkerPoolOptions } from "../workers/worker-pool.ts";
 import { Glovebox } from "./glovebox.ts";

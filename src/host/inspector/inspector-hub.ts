@@ -2,7 +2,7 @@
 import { firstOwnLine } from "../../bundler/compile/source-map.ts";
 import { PRELUDE_SCRIPT_NAME, TOOL_SCRIPT_NAME } from "../../sandbox/protocol/guest-messages.ts";
 import type { LogEntry } from "../observability/call-log.ts";
-import type { InspectedIsolate, Inspector } from "../workers/inspected-isolate.ts";
+import type { InspectedIsolate, Inspector } from "../workers/process/inspected-isolate.ts";
 import { ClientState, type InspectorCommand } from "./client-state.ts";
 import { type DevToolsMessage, parseMessage } from "./devtools-message.ts";
 import { OpenRequests } from "./open-requests.ts";

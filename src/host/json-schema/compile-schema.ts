@@ -1,17 +1,17 @@
 // Entry of this folder: compiles untrusted JSON Schemas and validates JSON values against them. The time of a validation is bounded for
 // every schema and value. No code is generated from a schema, nothing is fetched for it, and the given object is not changed.
 
-import type { SchemaGuide } from "./applicable.ts";
-import { BudgetClock } from "./budget-clock.ts";
-import { type CoerceOptions, type CoerceOutcome, coerceValue } from "./coerce.ts";
-import { runGuarded } from "./guard.ts";
-import { type Dialect, refHidesSiblings } from "./keywords.ts";
-import { evaluate, evaluateQuietly, type SchemaNode } from "./node.ts";
+import { BudgetClock } from "./checks/budget-clock.ts";
+import { runGuarded } from "./checks/guard.ts";
+import type { SchemaGuide } from "./coercion/applicable.ts";
+import { type CoerceOptions, type CoerceOutcome, coerceValue } from "./coercion/coerce.ts";
 import type { ValidationOutcome, ValidationStopReason } from "./outcome.ts";
-import { compileDocument } from "./schema-compiler.ts";
-import { copySchema, isObject, type Schema } from "./schema-copy.ts";
-import { SchemaDocument } from "./schema-document.ts";
-import { createReject, type SchemaErrorCode } from "./schema-error.ts";
+import { type Dialect, refHidesSiblings } from "./schema/keywords.ts";
+import { evaluate, evaluateQuietly, type SchemaNode } from "./schema/node.ts";
+import { compileDocument } from "./schema/schema-compiler.ts";
+import { copySchema, isObject, type Schema } from "./schema/schema-copy.ts";
+import { SchemaDocument } from "./schema/schema-document.ts";
+import { createReject, type SchemaErrorCode } from "./schema/schema-error.ts";
 import { SchemaRun, StopSignal } from "./schema-run.ts";
 
 /**

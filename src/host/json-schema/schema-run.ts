@@ -1,9 +1,9 @@
 // The state of one validation: its fuel and clock, its path in the value, and the issues found so far.
-import type { BudgetClock } from "./budget-clock.ts";
+import type { BudgetClock } from "./checks/budget-clock.ts";
 import { describeValue } from "./describe.ts";
 import { toBoundedPointer } from "./json-pointer.ts";
 import type { SchemaIssue, ValidationStopReason } from "./outcome.ts";
-import type { SchemaResource } from "./resource.ts";
+import type { SchemaResource } from "./schema/resource.ts";
 
 /** Fuel between two queries of the clock. A unit is 20-50 ns of work, so the clock is read every 0.1-0.2 ms, and never for small values. */
 const FUEL_PER_LOOK = 4_096;

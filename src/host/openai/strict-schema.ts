@@ -5,7 +5,7 @@ import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
 import { toPointer } from "../json-schema/json-pointer.ts";
-import { isObject } from "../json-schema/schema-copy.ts";
+import { isObject } from "../json-schema/schema/schema-copy.ts";
 
 /** Limits of the API for the schemas of one request. */
 export const STRICT_LIMITS = {

@@ -6,7 +6,7 @@ import { describeKind, isPlainObject, strictObject } from "../../sandbox/contrac
 import { moveReferences } from "../adapters/embed-schema.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { type CompiledSchema, compileSchema } from "../json-schema/compile-schema.ts";
-import { isObject } from "../json-schema/schema-copy.ts";
+import { isObject } from "../json-schema/schema/schema-copy.ts";
 import { checkDefinitions } from "../routing/definitions.ts";
 import { toStrictSchema } from "./strict-schema.ts";
 import { ToolNames } from "./tool-names.ts";

@@ -7,7 +7,7 @@ import { parseOptions } from "../config/option-errors.ts";
 import { type BinaryAttachments, type TextWithBytes, toTextWithBytes, withBase64 } from "../contract/tool-value.ts";
 import { formatIssues } from "../json/format-issues.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../json/parse-json.ts";
-import type { ValueCoercion } from "../json-schema/coerce.ts";
+import type { ValueCoercion } from "../json-schema/coercion/coerce.ts";
 import type { CompiledSchema } from "../json-schema/compile-schema.ts";
 import { parsePointer } from "../json-schema/json-pointer.ts";
 import type { SchemaThread } from "../json-schema/worker/schema-thread.ts";

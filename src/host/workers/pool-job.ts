@@ -5,14 +5,14 @@ import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts"
 import type { LogLevel } from "../../sandbox/protocol/message-fields.ts";
 import type { EndedMessage } from "../../sandbox/protocol/worker-messages.ts";
 import type { ListSlot } from "../util/linked-list.ts";
-import type { CallListener, CallLossReason, CapabilityRequest } from "./call-events.ts";
 import type { EndReason } from "./health/process-ending.ts";
+import type { CallListener, CallLossReason, CapabilityRequest } from "./process/call-events.ts";
+import type { WorkerProcess } from "./process/worker-process.ts";
 import type { Claim, Entry } from "./scheduling/fair-queue.ts";
 import type { Pace } from "./scheduling/tool-pace.ts";
 import type { ProcessNeed } from "./scheduling/warm-pool.ts";
 import type { RemotePython } from "./spawn/python-setup.ts";
 import type { WorkerJob } from "./worker-job.ts";
-import type { WorkerProcess } from "./worker-process.ts";
 
 /** A call for the pool to run. */
 export interface Job extends WorkerJob, ProcessNeed {

@@ -1,7 +1,8 @@
 // What the host tells an operator of its worker processes. All of it is counted or measured by the host: a worker process is not trusted.
+
+import type { WorkerIsolates } from "./process/worker-contents.ts";
+import type { WorkerProcess } from "./process/worker-process.ts";
 import { tenantOfOwner } from "./scheduling/process-owner.ts";
-import type { WorkerIsolates } from "./worker-contents.ts";
-import type { WorkerProcess } from "./worker-process.ts";
 
 /** A worker process of this machine. */
 export interface WorkerInfo {

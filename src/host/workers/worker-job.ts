@@ -3,7 +3,7 @@ import type { ExtractionProfile, WorkerToolProfile } from "../../sandbox/protoco
 import type { PlatformModuleName } from "../../sandbox/protocol/platform-modules.ts";
 import type { Deterministic } from "../../sandbox/worker/random-bytes.ts";
 import type { Launcher, StartOptions } from "./hardening/launcher.ts";
-import type { Inspector } from "./inspected-isolate.ts";
+import type { Inspector } from "./process/inspected-isolate.ts";
 import type { EngineCache } from "./spawn/engine-cache.ts";
 import type { PythonSources } from "./spawn/python-setup.ts";
 import type { WorkerKind } from "./worker-kind.ts";

@@ -4,13 +4,13 @@ import { availableParallelism } from "node:os";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { LOWEST_PRIORITY } from "./health/process-meter.ts";
 import { StartBackoff } from "./health/start-backoff.ts";
+import { WorkerProcess } from "./process/worker-process.ts";
 import { NEW_NICENESS } from "./scheduling/priority.ts";
 import { ProcessRoom, type RoomLimits } from "./scheduling/process-eviction.ts";
 import { type CpuListener, ProcessPriorities } from "./scheduling/process-priorities.ts";
 import { type ProcessNeed, WarmPool, type WarmPoolOptions } from "./scheduling/warm-pool.ts";
 import type { PythonSources } from "./spawn/python-setup.ts";
 import type { WorkerSources, WorkerStart } from "./worker-job.ts";
-import { WorkerProcess } from "./worker-process.ts";
 
 export interface WorkerManagerOptions extends RoomLimits, WarmPoolOptions {
   /** Most processes of one owner. */

@@ -5,10 +5,11 @@ import { ToolError, toToolError, unavailable } from "../../sandbox/contract/erro
 import type { WorkerToolProfile } from "../../sandbox/protocol/host-messages.ts";
 import type { EndedMessage } from "../../sandbox/protocol/worker-messages.ts";
 import { LinkedList } from "../util/linked-list.ts";
-import type { CallLossReason } from "./call-events.ts";
 import type { CallPool } from "./call-pool.ts";
 import { CrashQuarantine, type QuarantinedTool } from "./health/crash-quarantine.ts";
 import { type Job, type JobOwner, PlacedJob, type SessionPlacement, type Ticket, type WarmUse } from "./pool-job.ts";
+import type { CallLossReason } from "./process/call-events.ts";
+import type { WorkerProcess } from "./process/worker-process.ts";
 import { DeadlockWatch } from "./scheduling/deadlock-watch.ts";
 import { canUseParentSlot, type Entry, FairQueue } from "./scheduling/fair-queue.ts";
 import { JobPlacement } from "./scheduling/job-placement.ts";
@@ -20,7 +21,6 @@ import type { PythonSources } from "./spawn/python-setup.ts";
 import { describeWorker, type WorkerInfo } from "./worker-info.ts";
 import type { SentBundle, WorkerSources } from "./worker-job.ts";
 import { WorkerManager, type WorkerManagerOptions } from "./worker-manager.ts";
-import type { WorkerProcess } from "./worker-process.ts";
 
 export interface WorkerPoolOptions extends WorkerManagerOptions {
   /** Most calls that run in one process at once. */

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { matchesName, type RegisteredTool, type ToolDefinition, ToolError } from "../../host/index.ts";
 import { keptInputText } from "../calls/input-text.ts";
 import type { ApprovalsTable } from "../database/tables/call-tables.ts";
-import type { ServerTenantPolicy } from "../records/tenant-policy.ts";
+import type { ServerTenantPolicy } from "../records/tenants/tenant-policy.ts";
 
 export type ApprovalReason = ApprovalsTable["because"];
 

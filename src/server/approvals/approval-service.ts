@@ -4,7 +4,7 @@ import { digestOfTool, type Glovebox, type RegisteredTool, ToolError } from "../
 import { toStoredInput } from "../calls/outcome.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
-import { isKeyRevoked } from "../records/api-keys.ts";
+import { type Actor, appendAudit, SERVER_ACTOR } from "../records/audit/audit.ts";
 import {
   type ApprovalOfCall,
   type ApprovalRow,
@@ -19,12 +19,12 @@ import {
   releaseCall,
   storeDecision,
   toWaiting,
-} from "../records/approvals.ts";
-import { type Actor, appendAudit, SERVER_ACTOR } from "../records/audit.ts";
-import { endCall, notRunOutcome } from "../records/call-outcomes.ts";
-import { type CallRow, findCall } from "../records/calls.ts";
-import { findTenant, type TenantRecord } from "../records/tenants.ts";
-import { emitEvents } from "../records/webhooks.ts";
+} from "../records/calls/approvals.ts";
+import { endCall, notRunOutcome } from "../records/calls/call-outcomes.ts";
+import { type CallRow, findCall } from "../records/calls/calls.ts";
+import { emitEvents } from "../records/events/webhooks.ts";
+import { isKeyRevoked } from "../records/tenants/api-keys.ts";
+import { findTenant, type TenantRecord } from "../records/tenants/tenants.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import { type ApprovalReason, mayWait, mustWait, sha256Of } from "./approval-rule.ts";
 

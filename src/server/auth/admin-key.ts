@@ -1,8 +1,8 @@
 // Creates keys that may do everything: the first one when a server starts without any, and another one for an operator who has lost it.
 import type { OpenDatabase } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
-import { findKeyByHash, hasPlatformKey, insertKey } from "../records/api-keys.ts";
-import { appendAudit, SERVER_ACTOR } from "../records/audit.ts";
+import { appendAudit, SERVER_ACTOR } from "../records/audit/audit.ts";
+import { findKeyByHash, hasPlatformKey, insertKey } from "../records/tenants/api-keys.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import { createApiKey, type NewApiKey } from "./api-key.ts";
 import { SCOPES } from "./scopes.ts";

@@ -1,10 +1,10 @@
 // Identifies the sender of a request by API key, token or console session, and finds the tenant that its path names.
 import type { WallClock } from "../database/database-clock.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
-import { type ApiKeyRecord, findKeyByHash, findKeyById, isKeyId, storeLastUses } from "../records/api-keys.ts";
-import { type ConsoleSessionRecord, findSessionByHash } from "../records/console-sessions.ts";
 import { readJson } from "../records/json.ts";
-import { findTenant, TENANT_PATTERN, type TenantRecord } from "../records/tenants.ts";
+import { type ApiKeyRecord, findKeyByHash, findKeyById, isKeyId, storeLastUses } from "../records/tenants/api-keys.ts";
+import { type ConsoleSessionRecord, findSessionByHash } from "../records/tenants/console-sessions.ts";
+import { findTenant, TENANT_PATTERN, type TenantRecord } from "../records/tenants/tenants.ts";
 import { hashOfKey, isApiKey } from "./api-key.ts";
 import { hashOfToken, readSessionCookie } from "./console-session.ts";
 import type { Principal } from "./principal.ts";

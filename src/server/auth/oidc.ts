@@ -5,7 +5,7 @@ import { ToolError } from "../../host/index.ts";
 import type { IdTokenVerifier } from "../../host/mcp/server/authorization/id-token.ts";
 import type { ServerConfig } from "../config/server-options.ts";
 import type { WallClock } from "../database/database-clock.ts";
-import { TENANT_PATTERN } from "../records/tenants.ts";
+import { TENANT_PATTERN } from "../records/tenants/tenants.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { hashOfToken } from "./console-session.ts";
 import { PLATFORM_SCOPES, SCOPES, type Scope } from "./scopes.ts";

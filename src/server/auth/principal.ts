@@ -1,5 +1,5 @@
 // Declares the sender of a request, as its API key or token shows.
-import type { KeyRateLimit } from "../records/api-keys.ts";
+import type { KeyRateLimit } from "../records/tenants/api-keys.ts";
 import type { Scope } from "./scopes.ts";
 
 /** Who sends a request. */

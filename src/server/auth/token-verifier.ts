@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { ServerConfig } from "../config/server-options.ts";
 import { RequestError } from "../http/request-error.ts";
-import { TENANT_PATTERN } from "../records/tenants.ts";
+import { TENANT_PATTERN } from "../records/tenants/tenants.ts";
 import type { Principal } from "./principal.ts";
 import { PLATFORM_SCOPES, SCOPES, type Scope } from "./scopes.ts";
 

@@ -1,8 +1,8 @@
 // Defines a call as a request describes it, who makes it, and the events of a streamed one.
 import { type LogEntry, type Progress, ToolError } from "../../host/index.ts";
-import type { Actor } from "../records/audit.ts";
-import type { WholeCall } from "../records/calls.ts";
-import type { TenantRecord } from "../records/tenants.ts";
+import type { Actor } from "../records/audit/audit.ts";
+import type { WholeCall } from "../records/calls/calls.ts";
+import type { TenantRecord } from "../records/tenants/tenants.ts";
 
 /** A call as a request describes it. */
 export interface CallRequest {

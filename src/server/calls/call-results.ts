@@ -5,9 +5,9 @@ import { ToolError, type ToolResult, toJson, unavailable } from "../../host/inde
 import { writeJson } from "../../host/json/write-json.ts";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../sandbox/contract/tool-name.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
-import { isKeyRevoked } from "../records/api-keys.ts";
-import { type CallRow, findCall, type WholeCall } from "../records/calls.ts";
-import type { TenantRecord } from "../records/tenants.ts";
+import { type CallRow, findCall, type WholeCall } from "../records/calls/calls.ts";
+import { isKeyRevoked } from "../records/tenants/api-keys.ts";
+import type { TenantRecord } from "../records/tenants/tenants.ts";
 import { type CallRequest, IdempotencyConflict } from "./call-request.ts";
 import { inputTextOf, NEVER } from "./input-text.ts";
 import { toJsonParts } from "./outcome.ts";

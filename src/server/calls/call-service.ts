@@ -8,12 +8,12 @@ import {
   type ToolResult,
 } from "../../host/index.ts";
 import { ApprovalService } from "../approvals/approval-service.ts";
-import { withContents } from "../records/call-contents.ts";
-import { rootOf } from "../records/call-list.ts";
-import { listTimelines, listTree, type TreeCall } from "../records/call-tree.ts";
-import { type CallRow, findByKey, findCall, insertOnce, type WholeCall } from "../records/calls.ts";
-import type { LiveLine } from "../records/live-logs.ts";
-import { findTenant, type TenantRecord } from "../records/tenants.ts";
+import { withContents } from "../records/calls/call-contents.ts";
+import { rootOf } from "../records/calls/call-list.ts";
+import { listTimelines, listTree, type TreeCall } from "../records/calls/call-tree.ts";
+import { type CallRow, findByKey, findCall, insertOnce, type WholeCall } from "../records/calls/calls.ts";
+import type { LiveLine } from "../records/calls/live-logs.ts";
+import { findTenant, type TenantRecord } from "../records/tenants/tenants.ts";
 import type { ReceivedCall } from "../replicas/peers/peer-server.ts";
 import { CallAdmission } from "./call-admission.ts";
 import { type CallCaller, type CallProgressEvent, type CallRequest, checkCaller } from "./call-request.ts";

@@ -1,9 +1,9 @@
 // Cancels calls, in whichever replica they run. Synchronous calls have no row while they run, so a message goes to all replicas.
 import type { Glovebox } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
-import { requestCancel } from "../records/call-outcomes.ts";
-import { type CallRow, findCall } from "../records/calls.ts";
-import type { TenantRecord } from "../records/tenants.ts";
+import { requestCancel } from "../records/calls/call-outcomes.ts";
+import { type CallRow, findCall } from "../records/calls/calls.ts";
+import type { TenantRecord } from "../records/tenants/tenants.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
 import { ANSWER_MS, type ReplicaRequests } from "../replicas/requests.ts";
 import type { ClusterSlots } from "./cluster-slots.ts";

@@ -3,7 +3,7 @@
 import { LIMITS, ToolError, unavailable } from "../../host/index.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { BackgroundWork } from "../operation/background-work.ts";
-import type { KeyCallLimits } from "../records/api-keys.ts";
+import type { KeyCallLimits } from "../records/tenants/api-keys.ts";
 import {
   deleteEndedSlots,
   giveAllSlotsBack,
@@ -11,8 +11,8 @@ import {
   renewSlots,
   type SlotOwner,
   takeSlots,
-} from "../records/concurrency-slots.ts";
-import type { TenantRecord } from "../records/tenants.ts";
+} from "../records/tenants/concurrency-slots.ts";
+import type { TenantRecord } from "../records/tenants/tenants.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
 
 /** How often leases are renewed and unused slots given back, in ms. */

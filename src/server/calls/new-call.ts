@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import type { CallContext, CallInfo, NestedCallStart } from "../../host/index.ts";
 import { createId } from "../ids.ts";
-import { rootOf } from "../records/call-list.ts";
-import type { CallRow } from "../records/calls.ts";
+import { rootOf } from "../records/calls/call-list.ts";
+import type { CallRow } from "../records/calls/calls.ts";
 import { LIVE } from "../tools/tenant-tools.ts";
 import type { CallRequest } from "./call-request.ts";
 import { inputTextOf } from "./input-text.ts";

@@ -1,7 +1,7 @@
 // Converts the result of a call to what is stored of it: without secrets, within the tenant's retention, and with what is known of its effects.
 import { createRedactor, type ErrorCode, type NestedCall, type ToolResult, toJson } from "../../host/index.ts";
-import type { CallOutcome } from "../records/call-outcomes.ts";
-import type { ServerTenantPolicy } from "../records/tenant-policy.ts";
+import type { CallOutcome } from "../records/calls/call-outcomes.ts";
+import type { ServerTenantPolicy } from "../records/tenants/tenant-policy.ts";
 
 /** Longest text of an input, an output or a log that is stored, in UTF-16 code units. Longer texts are shortened by redaction. */
 const MAX_TEXT = 65_536;

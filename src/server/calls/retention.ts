@@ -1,11 +1,11 @@
 // Deletes the finished calls of tenants after the time that their policies set, in small batches, so that no request waits for it.
 import type { Db, OpenDatabase } from "../database/open-database.ts";
 import { deleteInBatches } from "../records/batches.ts";
-import { deleteOldCalls } from "../records/calls.ts";
-import { deleteExpiredSessions } from "../records/console-sessions.ts";
-import { deleteOldRuns } from "../records/runs.ts";
-import { listTenants } from "../records/tenants.ts";
-import { deleteOldDeliveries } from "../records/webhooks.ts";
+import { deleteOldCalls } from "../records/calls/calls.ts";
+import { deleteOldRuns } from "../records/calls/runs.ts";
+import { deleteOldDeliveries } from "../records/events/webhooks.ts";
+import { deleteExpiredSessions } from "../records/tenants/console-sessions.ts";
+import { listTenants } from "../records/tenants/tenants.ts";
 
 const DAY_MS = 86_400_000;
 /** Time in ms between two runs. */

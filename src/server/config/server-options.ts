@@ -3,7 +3,7 @@ import * as z from "zod";
 import { parseOptions } from "../../host/config/option-errors.ts";
 import { ToolError } from "../../host/index.ts";
 import { plainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
-import { LimitsSchema } from "../records/tenant-policy.ts";
+import { LimitsSchema } from "../records/tenants/tenant-policy.ts";
 import { isMasterKeyText, MASTER_KEY_RULE } from "../secrets/master-key.ts";
 import { PackagesSchema } from "../tools/packages.ts";
 import { AddressRangeSchema, HostNameSchema, SecureBaseUrlSchema, SecureUrlSchema } from "./network-options.ts";

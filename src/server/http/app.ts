@@ -6,7 +6,7 @@ import { withMetadata } from "../auth/resource-metadata.ts";
 import { methodsOf } from "../auth/scopes.ts";
 import type { AllowedHosts } from "../config/server-options.ts";
 import { createId } from "../ids.ts";
-import type { TenantRecord } from "../records/tenants.ts";
+import type { TenantRecord } from "../records/tenants/tenants.ts";
 import { addConsolePage } from "./console-page.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
 import { handleFailure, SECURITY_HEADERS } from "./error-response.ts";

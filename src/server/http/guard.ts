@@ -7,7 +7,7 @@ import type { Principal } from "../auth/principal.ts";
 import { ROUTE_SCOPES, type RouteName } from "../auth/scopes.ts";
 import { isOutage } from "../database/database-errors.ts";
 import { RATE_MS, rateStatus, toRateLimitHeaders } from "../quotas/quota-status.ts";
-import type { TenantRecord } from "../records/tenants.ts";
+import type { TenantRecord } from "../records/tenants/tenants.ts";
 import type { AppEnv, ServerDependencies } from "./context.ts";
 import { CHALLENGE, toUnavailable } from "./error-response.ts";
 import { keepBody } from "./request-body.ts";

@@ -4,8 +4,8 @@ import { getCookie } from "hono/cookie";
 import { createSessionToken, SESSION_MS, toSessionCookie } from "../auth/console-session.ts";
 import { CALLBACK_PATH, type OidcUser, SIGN_IN_MS, SIGN_IN_PATH } from "../auth/oidc.ts";
 import { createId } from "../ids.ts";
-import { appendAudit } from "../records/audit.ts";
-import { claimSignIn, insertSession } from "../records/console-sessions.ts";
+import { appendAudit } from "../records/audit/audit.ts";
+import { claimSignIn, insertSession } from "../records/tenants/console-sessions.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "./context.ts";
 

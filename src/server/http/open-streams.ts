@@ -2,7 +2,7 @@
 // authenticated when it begins, which is not enough for one that lasts.
 import type { Principal } from "../auth/principal.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
-import { findLive } from "../records/principals.ts";
+import { findLive } from "../records/tenants/principals.ts";
 import { RequestError } from "./request-error.ts";
 
 /** Time in ms between two checks of the senders. With Postgres, another replica may have revoked one. */

@@ -8,7 +8,7 @@ import { type CallContext, type ToolCall, ToolError, type ToolResult, unavailabl
 import { createMcpHandler, type McpHandler, type McpHost } from "../../host/mcp/server/index.ts";
 import type { CallCaller } from "../calls/call-request.ts";
 import { tenantDeletedError } from "../calls/call-results.ts";
-import { findTenant } from "../records/tenants.ts";
+import { findTenant } from "../records/tenants/tenants.ts";
 import { TenantCodeRuns } from "./tenant-code-runs.ts";
 import { type TenantMcpDependencies, toHostOptions, toRequestLimits, toResourceServer } from "./tenant-mcp.ts";
 

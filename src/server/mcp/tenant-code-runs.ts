@@ -7,7 +7,7 @@ import { type CallCaller, keyActorOf } from "../calls/call-request.ts";
 import { toFailedResult } from "../calls/call-results.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { Db } from "../database/open-database.ts";
-import { findRun, type RunRow } from "../records/runs.ts";
+import { findRun, type RunRow } from "../records/calls/runs.ts";
 import type { RunService } from "../runs/run-service.ts";
 
 /** Language of code that names none. It is stored with the run, which stays on it. */

@@ -13,7 +13,7 @@ import type { CallService } from "../calls/call-service.ts";
 import type { AllowedHosts } from "../config/server-options.ts";
 import { isOutage } from "../database/database-errors.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
-import type { TenantRecord } from "../records/tenants.ts";
+import type { TenantRecord } from "../records/tenants/tenants.ts";
 import type { RunService } from "../runs/run-service.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 

@@ -2,7 +2,7 @@
 import type { McpTaskRun, McpTaskRuns } from "../../host/mcp/server/index.ts";
 import { type CallCaller, keyActorOf } from "../calls/call-request.ts";
 import type { Db } from "../database/open-database.ts";
-import { findRun, type RunRow } from "../records/runs.ts";
+import { findRun, type RunRow } from "../records/calls/runs.ts";
 import { RunConflict } from "../runs/run-answers.ts";
 import type { RunService } from "../runs/run-service.ts";
 

@@ -1,7 +1,7 @@
 // Finds the limits of the keys that make calls, wherever a call comes from: a request, the queue, another replica, or a durable run.
 import type { CallerQuotas } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
-import { findKeyById, isKeyId, type KeyCallLimits } from "../records/api-keys.ts";
+import { findKeyById, isKeyId, type KeyCallLimits } from "../records/tenants/api-keys.ts";
 
 /** Keys whose limits are remembered. */
 const MAX_KNOWN = 10_000;

@@ -8,7 +8,7 @@ import {
   windowAt,
 } from "../../host/tenants/quotas/quota-options.ts";
 import { fullAtOf } from "../../host/tenants/quotas/rate-bucket.ts";
-import type { ServerTenantPolicy } from "../records/tenant-policy.ts";
+import type { ServerTenantPolicy } from "../records/tenants/tenant-policy.ts";
 
 /** Length in ms of the period of a rate. */
 export const RATE_MS = { second: 1_000, minute: 60_000 } as const;

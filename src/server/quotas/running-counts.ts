@@ -2,7 +2,7 @@
 import type { Glovebox } from "../../host/index.ts";
 import type { ClusterSlots, SlotCounts } from "../calls/cluster-slots.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
-import type { SlotOwner } from "../records/concurrency-slots.ts";
+import type { SlotOwner } from "../records/tenants/concurrency-slots.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
 import { ANSWER_MS, type ReplicaRequests } from "../replicas/requests.ts";
 

@@ -2,14 +2,14 @@
 // that they have run to one count in the database, and the one whose calls exceed the limit rolls back.
 import type { OpenDatabase } from "../database/open-database.ts";
 import { BackgroundWork } from "../operation/background-work.ts";
-import { appendAudit, SERVER_ACTOR } from "../records/audit.ts";
-import { TOOL_FAULTS } from "../records/call-faults.ts";
-import type { CallRow } from "../records/calls.ts";
-import { addReleaseCount, type ReleaseCount } from "../records/release-counts.ts";
-import { findPrevious, findRelease, type ReleaseRecord, storeRelease } from "../records/releases.ts";
-import { touchTenant } from "../records/tenants.ts";
-import { findVersion } from "../records/tool-versions.ts";
-import { emitEvents } from "../records/webhooks.ts";
+import { appendAudit, SERVER_ACTOR } from "../records/audit/audit.ts";
+import { TOOL_FAULTS } from "../records/calls/call-faults.ts";
+import type { CallRow } from "../records/calls/calls.ts";
+import { emitEvents } from "../records/events/webhooks.ts";
+import { touchTenant } from "../records/tenants/tenants.ts";
+import { addReleaseCount, type ReleaseCount } from "../records/tools/release-counts.ts";
+import { findPrevious, findRelease, type ReleaseRecord, storeRelease } from "../records/tools/releases.ts";
+import { findVersion } from "../records/tools/tool-versions.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 
 /** Time in ms for which calls are counted before they are added to the database. */

@@ -21,8 +21,8 @@ import type { Db } from "../database/open-database.ts";
 import { IS_OPEN_RUN } from "../database/partial-indexes.ts";
 import type { RunsTable } from "../database/tables/call-tables.ts";
 import { deleteInBatches, someRows } from "../records/batches.ts";
-import { isRollingBack } from "../records/runs.ts";
-import { checkStoredBytes } from "../records/stored-bytes.ts";
+import { isRollingBack } from "../records/calls/runs.ts";
+import { checkStoredBytes } from "../records/tenants/stored-bytes.ts";
 
 const OPEN = ["running", "suspended"] as const;
 const ENTRIES_PER_INSERT = 100;

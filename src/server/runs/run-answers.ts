@@ -2,7 +2,7 @@
 import type { RunSignal, RunWait } from "../../host/index.ts";
 import type { Db } from "../database/open-database.ts";
 import type { RunsTable } from "../database/tables/call-tables.ts";
-import { hasAnswer, type RunRow } from "../records/runs.ts";
+import { hasAnswer, type RunRow } from "../records/calls/runs.ts";
 
 /** Why a run cannot be changed. */
 export class RunConflict extends Error {

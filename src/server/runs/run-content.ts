@@ -3,7 +3,7 @@ import type { JsonValue, RunRecord, RunWait, ToolResult } from "../../host/index
 import { toNewRow } from "../calls/new-call.ts";
 import { toOutcome, toStoredInput, toStoredJson } from "../calls/outcome.ts";
 import type { Db } from "../database/open-database.ts";
-import { insertEndedCalls } from "../records/call-outcomes.ts";
+import { insertEndedCalls } from "../records/calls/call-outcomes.ts";
 import {
   deleteEntries,
   findRequest,
@@ -12,9 +12,9 @@ import {
   type RunSummaryRow,
   replaceContent,
   replaceEntry,
-} from "../records/runs.ts";
-import { findTenant } from "../records/tenants.ts";
-import { emitEvents } from "../records/webhooks.ts";
+} from "../records/calls/runs.ts";
+import { emitEvents } from "../records/events/webhooks.ts";
+import { findTenant } from "../records/tenants/tenants.ts";
 
 const ENTRIES_PER_PAGE = 500;
 

@@ -27,7 +27,7 @@ import type { OpenDatabase } from "../database/open-database.ts";
 import type { RunsTable } from "../database/tables/call-tables.ts";
 import { createId } from "../ids.ts";
 import type { CallerLimits } from "../quotas/caller-limits.ts";
-import { type Actor, appendAudit } from "../records/audit.ts";
+import { type Actor, appendAudit } from "../records/audit/audit.ts";
 import {
   deleteRequest,
   findRequest,
@@ -37,9 +37,9 @@ import {
   listToCancel,
   type RunRow,
   requestRunCancel,
-} from "../records/runs.ts";
-import { findTenant, type TenantRecord } from "../records/tenants.ts";
-import { addUsage } from "../records/usage.ts";
+} from "../records/calls/runs.ts";
+import { addUsage } from "../records/reports/usage.ts";
+import { findTenant, type TenantRecord } from "../records/tenants/tenants.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";
 import { DatabaseRunStore } from "./database-run-store.ts";

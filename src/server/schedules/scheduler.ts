@@ -4,12 +4,12 @@ import { ToolError } from "../../host/index.ts";
 import { ownKeyOf } from "../calls/call-request.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { Db } from "../database/open-database.ts";
-import { countQueued } from "../records/call-claims.ts";
-import { type CallRow, findCall, insertOnce } from "../records/calls.ts";
-import { advanceSchedule, type DueSchedule, findDueSchedules, findSchedule } from "../records/schedules.ts";
-import { checkStoredBytes } from "../records/stored-bytes.ts";
-import { maxAsyncCallsOf } from "../records/tenant-policy.ts";
-import { findTenant, type TenantRecord } from "../records/tenants.ts";
+import { countQueued } from "../records/calls/call-claims.ts";
+import { type CallRow, findCall, insertOnce } from "../records/calls/calls.ts";
+import { advanceSchedule, type DueSchedule, findDueSchedules, findSchedule } from "../records/events/schedules.ts";
+import { checkStoredBytes } from "../records/tenants/stored-bytes.ts";
+import { maxAsyncCallsOf } from "../records/tenants/tenant-policy.ts";
+import { findTenant, type TenantRecord } from "../records/tenants/tenants.ts";
 import { MAX_MISSED, nextRunAfter, runsUntil } from "./cron.ts";
 
 const POLL_MS = 500;

@@ -5,9 +5,9 @@ import { makeFolderSync } from "../../bundler/locate/make-folder.ts";
 import { createGlovebox, type ExecutorsOptions, type Glovebox } from "../../host/index.ts";
 import type { ServerConfig } from "../config/server-options.ts";
 import type { ServerTelemetry } from "../operation/telemetry.ts";
-import { readSecrets } from "../records/secrets.ts";
-import { toTenantOptions } from "../records/tenant-policy.ts";
-import { findTenant } from "../records/tenants.ts";
+import { readSecrets } from "../records/tenants/secrets.ts";
+import { toTenantOptions } from "../records/tenants/tenant-policy.ts";
+import { findTenant } from "../records/tenants/tenants.ts";
 import type { Storage } from "./open-storage.ts";
 import { logErrors, type Startup } from "./startup.ts";
 

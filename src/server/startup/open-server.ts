@@ -6,7 +6,7 @@ import { packageVersion } from "../../host/config/package-version.ts";
 import { createFirstAdminKey } from "../auth/admin-key.ts";
 import type { NewApiKey } from "../auth/api-key.ts";
 import type { ServerConfig } from "../config/server-options.ts";
-import { expireDirectCalls } from "../records/call-claims.ts";
+import { expireDirectCalls } from "../records/calls/call-claims.ts";
 import { findOwnUrl } from "../replicas/peers/own-url.ts";
 import { type CallParts, openCalls } from "./open-calls.ts";
 import { type OpenHttp, openHttp } from "./open-http.ts";

@@ -2,8 +2,8 @@
 import { sql } from "kysely";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { eraseDeleted } from "../database/vacuum.ts";
-import { appendAudit, SERVER_ACTOR } from "../records/audit.ts";
-import { AUDIT_ERASED, eraseAuditTexts, TENANT_DELETED } from "../records/audit-chain.ts";
+import { appendAudit, SERVER_ACTOR } from "../records/audit/audit.ts";
+import { AUDIT_ERASED, eraseAuditTexts, TENANT_DELETED } from "../records/audit/audit-chain.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 
 /** Erases the entries of deleted tenants. A replica of an earlier release may have left some at any time. */

@@ -5,7 +5,7 @@ import type { RequestAuthenticator } from "../auth/authentication.ts";
 import type { CallService } from "../calls/call-service.ts";
 import type { ClusterSlots } from "../calls/cluster-slots.ts";
 import type { Db } from "../database/open-database.ts";
-import { findTenant } from "../records/tenants.ts";
+import { findTenant } from "../records/tenants/tenants.ts";
 import type { ReplicaBus } from "../replicas/bus.ts";
 import type { ReplicaRequests } from "../replicas/requests.ts";
 import type { TenantTools } from "../tools/tenant-tools.ts";

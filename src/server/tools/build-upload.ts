@@ -1,7 +1,7 @@
 // Builds what was uploaded, with its npm packages, and reads its definition.
 import type * as z from "zod";
 import { createGlovebox, type Glovebox, type PartialLimits, ToolError, type ToolInspection } from "../../host/index.ts";
-import type { TenantRecord } from "../records/tenants.ts";
+import type { TenantRecord } from "../records/tenants/tenants.ts";
 import { type Files, unpackArchive } from "./archive.ts";
 import type { SourceModeSchema, UploadedCode } from "./deployment-request.ts";
 import type { PackageInstaller } from "./packages.ts";

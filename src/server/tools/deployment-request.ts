@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { limitedRecord } from "../../host/config/limited-record.ts";
 import { TOOL_NAME_RULE, ToolNameSchema } from "../../sandbox/contract/tool-name.ts";
-import { LimitsSchema } from "../records/tenant-policy.ts";
+import { LimitsSchema } from "../records/tenants/tenant-policy.ts";
 import { LIVE } from "./tenant-tools.ts";
 import { MAX_SOURCE_MAP_LENGTH } from "./uploaded-source-map.ts";
 

@@ -3,16 +3,17 @@ import { createHash } from "node:crypto";
 import { ToolError, unavailable } from "../../host/index.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
-import { type Actor, appendAudit } from "../records/audit.ts";
+import { type Actor, appendAudit } from "../records/audit/audit.ts";
+import { emitEvents, type WebhookEvent } from "../records/events/webhooks.ts";
+import { checkStoredBytes } from "../records/tenants/stored-bytes.ts";
+import { findTenant, type TenantRecord, touchTenant } from "../records/tenants/tenants.ts";
 import {
   findRelease,
   MAX_RELEASED,
   type ReleasedVersions,
   type ReleaseRecord,
   storeRelease,
-} from "../records/releases.ts";
-import { checkStoredBytes } from "../records/stored-bytes.ts";
-import { findTenant, type TenantRecord, touchTenant } from "../records/tenants.ts";
+} from "../records/tools/releases.ts";
 import {
   countVersions,
   decideVersion,
@@ -23,8 +24,7 @@ import {
   type ToolVersionRecord,
   type VersionFiles,
   type VersionSettings,
-} from "../records/tool-versions.ts";
-import { emitEvents, type WebhookEvent } from "../records/webhooks.ts";
+} from "../records/tools/tool-versions.ts";
 import { changeExclusively } from "../records/write-lock.ts";
 import {
   type BuildTenant,

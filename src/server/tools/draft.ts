@@ -15,7 +15,7 @@ import type { ClusterSlot, ClusterSlots } from "../calls/cluster-slots.ts";
 import type { Db } from "../database/open-database.ts";
 import { createId } from "../ids.ts";
 import type { CallerLimits } from "../quotas/caller-limits.ts";
-import type { TenantRecord } from "../records/tenants.ts";
+import type { TenantRecord } from "../records/tenants/tenants.ts";
 import { findLiveVersion } from "./deployment.ts";
 import { SourceModeSchema } from "./deployment-request.ts";
 import { compareRequests } from "./requested-access.ts";

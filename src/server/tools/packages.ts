@@ -6,7 +6,7 @@ import { chown, cp, mkdir, mkdtemp, readdir, rename, rm, stat, utimes, writeFile
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import * as z from "zod";
-import { BuildSlots } from "../../bundler/compile/build-slots.ts";
+import { BuildSlots } from "../../bundler/compile/child/build-slots.ts";
 import { makeFolder } from "../../bundler/locate/make-folder.ts";
 import { ToolError } from "../../host/index.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";

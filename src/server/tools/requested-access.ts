@@ -1,7 +1,7 @@
 // Lists the capabilities and limits that a version of a tool asks for, and compares two versions. A version that asks for more than the live
 // one waits for approval.
 import { type JsonValue, LIMITS, type LimitName, type PartialLimits, type ToolDefinition } from "../../host/index.ts";
-import type { ToolVersionRecord } from "../records/tool-versions.ts";
+import type { ToolVersionRecord } from "../records/tools/tool-versions.ts";
 
 const LIMIT_NAMES = Object.keys(LIMITS) as readonly LimitName[];
 /** Defaults of the library for tools in Python, where they differ from those of {@link LIMITS}. */

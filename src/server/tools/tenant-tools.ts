@@ -15,7 +15,7 @@ import {
 import { TOOL_NAME_PATTERN } from "../../sandbox/contract/tool-name.ts";
 import type { Db } from "../database/open-database.ts";
 import { readBoundedPage } from "../records/bounded-page.ts";
-import { listAlias, listReleases, type ReleaseRecord } from "../records/releases.ts";
+import { listAlias, listReleases, type ReleaseRecord } from "../records/tools/releases.ts";
 import {
   findDefinitions,
   findVersion,
@@ -23,7 +23,7 @@ import {
   readVersionFile,
   type SizedDefinition,
   type ToolVersionRecord,
-} from "../records/tool-versions.ts";
+} from "../records/tools/tool-versions.ts";
 
 /** The alias that calls without an alias run. */
 export const LIVE = "live";

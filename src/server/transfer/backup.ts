@@ -10,7 +10,7 @@ import { sql } from "kysely";
 import * as z from "zod";
 import { ToolError } from "../../host/index.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
-import { recountStoredBytes, setCounting } from "../records/stored-bytes.ts";
+import { recountStoredBytes, setCounting } from "../records/tenants/stored-bytes.ts";
 import { type Row, readRows, TABLES, type TableName } from "./table-rows.ts";
 
 const FORMAT = "glovebox-backup";

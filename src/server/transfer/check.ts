@@ -1,7 +1,7 @@
 // Checks a database: its file, its references, and the chain of the audit log.
 import { sql } from "kysely";
 import type { OpenDatabase } from "../database/open-database.ts";
-import { verifyAudit } from "../records/audit-chain.ts";
+import { verifyAudit } from "../records/audit/audit-chain.ts";
 
 export interface CheckedDatabase {
   /** What is wrong, one line each. */

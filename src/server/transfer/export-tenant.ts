@@ -2,7 +2,7 @@
 // audit entries, schedules, webhooks, triggers, names of secrets, and the values of its tools.
 import type { Db } from "../database/open-database.ts";
 import type { DatabaseSchema } from "../database/schema.ts";
-import { lastOfFormerTenant } from "../records/audit.ts";
+import { lastOfFormerTenant } from "../records/audit/audit.ts";
 import { type Row, readRows, type TableName } from "./table-rows.ts";
 
 interface ExportedTable<Name extends TableName> {

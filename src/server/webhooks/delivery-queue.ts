@@ -10,7 +10,7 @@ import {
   findWebhook,
   storeAttempt,
   updateWebhook,
-} from "../records/webhooks.ts";
+} from "../records/events/webhooks.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 
 const SECOND_MS = 1_000;

@@ -7,7 +7,7 @@ import { codePathsOf, toIdentifier } from "../../../src/host/code-mode/api/code-
 import { toPythonSignature } from "../../../src/host/code-mode/api/python-api.ts";
 import { TypeChecker } from "../../../src/host/code-mode/type-checker/type-checker.ts";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
-import { TypeNames } from "../../../src/host/json-schema/type-text.ts";
+import { TypeNames } from "../../../src/host/json-schema/typescript/type-text.ts";
 import type { JsonSchema, ToolDefinition } from "../../../src/sandbox/contract/definition.ts";
 
 // The checker is the compiler itself. A busy machine needs time to start it.

@@ -1,7 +1,7 @@
 // Tests the coercion of values to their schemas: which values are changed, and which never are.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { CoerceOptions } from "../../../src/host/json-schema/coerce.ts";
+import type { CoerceOptions } from "../../../src/host/json-schema/coercion/coerce.ts";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
 
 const PRUNE: CoerceOptions = { unknownKeys: "prune", coerce: false };

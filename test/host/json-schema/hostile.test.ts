@@ -1,7 +1,7 @@
 // Schemas and values built to hold the host: each ends within the budget, with a typed answer, and the next one is served.
 import { describe, expect, test } from "vitest";
+import { FORMATS } from "../../../src/host/json-schema/checks/formats.ts";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
-import { FORMATS } from "../../../src/host/json-schema/formats.ts";
 import type { ValidationOutcome } from "../../../src/host/json-schema/outcome.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { expectQuick, msPerRun } from "../../support/processes.ts";

@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { estimateCost } from "../../../src/host/json-schema/checks/pattern-cost.ts";
 import { compileSchema } from "../../../src/host/json-schema/compile-schema.ts";
-import { estimateCost } from "../../../src/host/json-schema/pattern-cost.ts";
 import { expectQuick, msPerRun } from "../../support/processes.ts";
 
 describe("estimateCost()", () => {

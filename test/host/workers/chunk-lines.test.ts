@@ -1,7 +1,7 @@
 // Splitting of chunk frames: lines come back as sent, and invalid frames are rejected.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { toRawChunks } from "../../../src/host/workers/chunk-lines.ts";
+import { toRawChunks } from "../../../src/host/workers/process/chunk-lines.ts";
 import { STREAM_WINDOW } from "../../../src/sandbox/protocol/guest-messages.ts";
 
 const toParts = (...parts: readonly string[]): Buffer[] => parts.map((part) => Buffer.from(part));

@@ -1,7 +1,7 @@
 // Calls under a debugger, with real processes and isolates: a call that stands at a breakpoint can be stopped at any time.
 import { expect, test } from "vitest";
 import { createInspectedGlovebox } from "../../../src/host/glovebox/create-glovebox.ts";
-import type { InspectedIsolate, Inspector } from "../../../src/host/workers/inspected-isolate.ts";
+import type { InspectedIsolate, Inspector } from "../../../src/host/workers/process/inspected-isolate.ts";
 import { outputOf } from "../../support/host-zone.ts";
 import { PATIENT_LIMITS } from "../../support/patient-limits.ts";
 

@@ -3,10 +3,10 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { LinkedList } from "../../../src/host/util/linked-list.ts";
 import { CrashQuarantine } from "../../../src/host/workers/health/crash-quarantine.ts";
 import { type Job, PlacedJob } from "../../../src/host/workers/pool-job.ts";
+import type { WorkerProcess } from "../../../src/host/workers/process/worker-process.ts";
 import { JobPlacement } from "../../../src/host/workers/scheduling/job-placement.ts";
 import type { Pace } from "../../../src/host/workers/scheduling/tool-pace.ts";
 import type { GrowthNeed, WorkerManager } from "../../../src/host/workers/worker-manager.ts";
-import type { WorkerProcess } from "../../../src/host/workers/worker-process.ts";
 import { DEFAULT_LIMITS } from "../../../src/sandbox/contract/limits.ts";
 import { TOOL_PROFILE } from "../../support/tool-profile.ts";
 

@@ -1,9 +1,9 @@
 // WarmPool: which processes that end before they are ready stop its refill.
 import { expect, test } from "vitest";
+import type { WorkerProcess } from "../../../src/host/workers/process/worker-process.ts";
 import type { ProcessRoom } from "../../../src/host/workers/scheduling/process-eviction.ts";
 import { WarmPool } from "../../../src/host/workers/scheduling/warm-pool.ts";
 import type { PythonSources } from "../../../src/host/workers/spawn/python-setup.ts";
-import type { WorkerProcess } from "../../../src/host/workers/worker-process.ts";
 
 const ENDED = { isReady: false, isPythonReady: false };
 

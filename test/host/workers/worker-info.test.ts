@@ -2,8 +2,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import type { GloveboxOptions } from "../../../src/host/config/glovebox-options.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
+import type { WorkerIsolates } from "../../../src/host/workers/process/worker-contents.ts";
 import { ownerOfTenant, SHARED_OWNER, tenantOfOwner } from "../../../src/host/workers/scheduling/process-owner.ts";
-import type { WorkerIsolates } from "../../../src/host/workers/worker-contents.ts";
 import { makeGlovebox, outputOf } from "../../support/host-zone.ts";
 
 /** Runs until it is cancelled. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { Bundler } from "../../../src/bundler/bundler.ts";
 import { createBundleCache } from "../../../src/bundler/cache/bundle-cache.ts";
-import { BuildProcesses } from "../../../src/bundler/compile/build-processes.ts";
+import { BuildProcesses } from "../../../src/bundler/compile/child/build-processes.ts";
 import { descendants, failureOf, makeFolder } from "../../bundler/workbench.ts";
 
 /** A child whose bundles contain the text "honest" until it has built once, and "forged" from then on. */

@@ -1,6 +1,6 @@
 // Rows of calls that have ended, for tests and benchmarks that need many of them.
 import { createId } from "../../../src/server/ids.ts";
-import type { CallRow } from "../../../src/server/records/calls.ts";
+import type { CallRow } from "../../../src/server/records/calls/calls.ts";
 
 /** Returns a call of the tenant acme that was made at a time in ms since 1970, and took a millisecond. */
 export function endedRow(at: number, more: Partial<CallRow> = {}): CallRow {

@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Tabs } from "../controls.tsx";
-import { Checkbox, SelectField } from "../fields.tsx";
+import { Checkbox, SelectField } from "../forms/fields.tsx";
 import {
   canRender,
   choicesOf,

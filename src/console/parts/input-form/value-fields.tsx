@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { digitsIssueOf, numberIssueOf, readNumber } from "../../../host/json/exact-numbers.ts";
 import { formatBytes, formatJson } from "../../state/format.ts";
-import { Field, SelectField, TextField } from "../fields.tsx";
+import { Field, SelectField, TextField } from "../forms/fields.tsx";
 import { byteLengthOf, type FormSchema, type Json } from "./form-schema.ts";
 
 export type Change = (value: Json) => void;

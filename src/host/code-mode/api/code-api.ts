@@ -1,6 +1,6 @@
 // The API that code sees: the tools that it may call, under names for code, with their declarations in TypeScript and Python.
 import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
-import { TypeNames } from "../../json-schema/type-text.ts";
+import { TypeNames } from "../../json-schema/typescript/type-text.ts";
 import { checkDefinitions } from "../../routing/definitions.ts";
 import { type CodePath, codePathsOf } from "./code-names.ts";
 import { toPythonSignature, toStubFile } from "./python-api.ts";

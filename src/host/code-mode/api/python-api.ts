@@ -1,7 +1,7 @@
 // Declares tools in Python, as the text of a stub file (.pyi). Schemas are untrusted: names that are not identifiers and all texts are string
 // literals, parts that Python's types cannot express become `Any`, and the output is bounded.
 import type { JsonSchema } from "../../../sandbox/contract/definition.ts";
-import { TypeNames, toTypeName } from "../../json-schema/type-text.ts";
+import { TypeNames, toTypeName } from "../../json-schema/typescript/type-text.ts";
 import type { DeclaredTool } from "./typescript-api.ts";
 
 const MAX_DEPTH = 12;

@@ -1,8 +1,8 @@
 // Declares tools in TypeScript: the signature of one tool, for a model to read, and a declaration file of all, for the type checker. Schemas
 // are untrusted; their text never becomes code, and the declarations of a tool and of all tools are bounded.
 import type { JsonSchema, ToolDefinition } from "../../../sandbox/contract/definition.ts";
-import { SchemaTypes } from "../../json-schema/schema-types.ts";
-import { TypeNames, toComment, toTypeName } from "../../json-schema/type-text.ts";
+import { SchemaTypes } from "../../json-schema/typescript/schema-types.ts";
+import { TypeNames, toComment, toTypeName } from "../../json-schema/typescript/type-text.ts";
 import type { CodePath } from "./code-names.ts";
 
 /** A tool as code sees it. */

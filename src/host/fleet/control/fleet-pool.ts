@@ -2,10 +2,10 @@
 // however the executor ends. Extractions of definitions run on the local worker processes.
 import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import type { WorkerToolProfile } from "../../../sandbox/protocol/host-messages.ts";
-import type { CallLossReason } from "../../workers/call-events.ts";
 import type { CallPool } from "../../workers/call-pool.ts";
 import type { QuarantinedTool } from "../../workers/health/crash-quarantine.ts";
 import type { Job, SessionPlacement, Ticket, WarmUse } from "../../workers/pool-job.ts";
+import type { CallLossReason } from "../../workers/process/call-events.ts";
 import { canUseParentSlot, FairQueue } from "../../workers/scheduling/fair-queue.ts";
 import type { PythonEnvironment } from "../../workers/spawn/python-setup.ts";
 import type { WorkerInfo } from "../../workers/worker-info.ts";

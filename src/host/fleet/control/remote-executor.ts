@@ -1,8 +1,8 @@
 // An executor as a control plane sees it: what it announced, the calls that it runs for this control plane, and the
 // messages to and from it.
 import { setBounded } from "../../util/bounded-map.ts";
-import { LossEvent } from "../../workers/call-events.ts";
 import type { SessionLoss } from "../../workers/pool-job.ts";
+import { LossEvent } from "../../workers/process/call-events.ts";
 import type { FleetConnection } from "../connection.ts";
 import { describeObject, type ObjectOffers } from "../objects/object-offers.ts";
 import type { ControlMessage, PartRequest } from "../protocol/control-messages.ts";

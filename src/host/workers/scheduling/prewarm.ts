@@ -1,8 +1,8 @@
 // Makes a warm isolate of a tool in a process that runs, before a call of it arrives.
 import type { WorkerToolProfile } from "../../../sandbox/protocol/host-messages.ts";
-import type { CallListener } from "../call-events.ts";
+import type { CallListener } from "../process/call-events.ts";
+import type { WorkerProcess } from "../process/worker-process.ts";
 import type { SentBundle } from "../worker-job.ts";
-import type { WorkerProcess } from "../worker-process.ts";
 
 export interface WarmIsolate {
   readonly profile: WorkerToolProfile;

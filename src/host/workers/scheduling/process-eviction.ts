@@ -1,5 +1,5 @@
 // Makes room for processes and their memory: counts processes by owner, and ends idle ones of other owners.
-import type { WorkerProcess } from "../worker-process.ts";
+import type { WorkerProcess } from "../process/worker-process.ts";
 
 const MiB = 1024 * 1024;
 /**

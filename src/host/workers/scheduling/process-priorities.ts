@@ -1,7 +1,7 @@
 // Priorities of the worker processes: who has used how much CPU time, which process yields to which, and whether there is CPU time left.
 import { availableParallelism } from "node:os";
 import { CAN_RAISE_PRIORITY } from "../health/process-meter.ts";
-import type { WorkerProcess } from "../worker-process.ts";
+import type { WorkerProcess } from "../process/worker-process.ts";
 import { type CpuUsage, LONG_CALL_MS, LOW_PRIORITY_NICENESS, type OwnerState, Priorities } from "./priority.ts";
 import type { Pace } from "./tool-pace.ts";
 

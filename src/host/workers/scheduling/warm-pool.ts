@@ -1,9 +1,9 @@
 // The warm pool: unused processes that are started ahead, so that a tenant's first call does not wait for a start. For Python tools, some of
 // them have an interpreter loaded.
 
+import type { WorkerProcess } from "../process/worker-process.ts";
 import type { PythonSources } from "../spawn/python-setup.ts";
 import { pythonDataBytes, WARM_PYTHON_CLASS_MIB, WORKER_KINDS, type WorkerKind } from "../worker-kind.ts";
-import type { WorkerProcess } from "../worker-process.ts";
 import type { ProcessRoom } from "./process-eviction.ts";
 
 export interface WarmPoolOptions {

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type { SandboxArtifacts } from "../../../bundler/artifacts/sandbox-artifacts.ts";
 import { type BundleCache, CODE_CACHE_FACTOR, engineKeyOf } from "../../../bundler/cache/bundle-cache.ts";
 import { Launcher, type LauncherOptions } from "../hardening/launcher.ts";
-import type { Inspector } from "../inspected-isolate.ts";
+import type { Inspector } from "../process/inspected-isolate.ts";
 import { WorkerPool, type WorkerPoolOptions } from "../worker-pool.ts";
 import { EngineCache } from "./engine-cache.ts";
 import { v8FlagsOf } from "./launch.ts";

@@ -2,7 +2,7 @@
 // is ready; and accepts the code caches that it makes before any code of a tool runs in it.
 import { MAX_FRAME_BYTES } from "../../../sandbox/protocol/frames.ts";
 import { MAX_INSPECT_BYTES, PROTOCOL_VERSION } from "../../../sandbox/protocol/message-fields.ts";
-import type { WorkerChannel } from "../worker-channel.ts";
+import type { WorkerChannel } from "../process/worker-channel.ts";
 import type { WorkerSources } from "../worker-job.ts";
 import type { EngineCache } from "./engine-cache.ts";
 import { PythonSetup, type PythonSources } from "./python-setup.ts";

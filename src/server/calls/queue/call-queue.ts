@@ -10,8 +10,8 @@ import {
   type LeaseOptions,
   listWaitingTenants,
   renewLeases,
-} from "../../records/call-claims.ts";
-import type { CallRow } from "../../records/calls.ts";
+} from "../../records/calls/call-claims.ts";
+import type { CallRow } from "../../records/calls/calls.ts";
 import { recoverCall } from "./call-recovery.ts";
 import { ClaimedCalls, type ClaimedCallsDependencies } from "./claimed-calls.ts";
 import { DeliveredCalls } from "./delivered-calls.ts";

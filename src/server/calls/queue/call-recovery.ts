@@ -2,11 +2,11 @@
 // `idempotentHint`. Otherwise it ends, and says whether effects are possible.
 import { ToolError } from "../../../host/index.ts";
 import type { Db } from "../../database/open-database.ts";
-import { requeue } from "../../records/call-claims.ts";
-import { withContents } from "../../records/call-contents.ts";
-import { finishCall } from "../../records/call-outcomes.ts";
-import type { CallRow } from "../../records/calls.ts";
-import { findTenant } from "../../records/tenants.ts";
+import { requeue } from "../../records/calls/call-claims.ts";
+import { withContents } from "../../records/calls/call-contents.ts";
+import { finishCall } from "../../records/calls/call-outcomes.ts";
+import type { CallRow } from "../../records/calls/calls.ts";
+import { findTenant } from "../../records/tenants/tenants.ts";
 import { toStoredInput } from "../outcome.ts";
 
 /** Most claims of a call that has begun each time when its process died, and of one that had not. */

@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError, type ToolResult } from "../../../host/index.ts";
 import type { Db } from "../../database/open-database.ts";
-import { markStarted, putBackCall, requeue } from "../../records/call-claims.ts";
-import { type CallOutcome, finishCall } from "../../records/call-outcomes.ts";
-import type { CallRow } from "../../records/calls.ts";
+import { markStarted, putBackCall, requeue } from "../../records/calls/call-claims.ts";
+import { type CallOutcome, finishCall } from "../../records/calls/call-outcomes.ts";
+import type { CallRow } from "../../records/calls/calls.ts";
 import { toFailedResult } from "../call-results.ts";
 import { MAX_RUNS } from "./call-recovery.ts";
 import { mayBeginLater, RetryTimes } from "./retries.ts";

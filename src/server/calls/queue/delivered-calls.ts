@@ -2,7 +2,7 @@
 // and any other is delivered again when it may be this server's turn.
 import type { WorkDelivery } from "../../../host/fleet/work-stream.ts";
 import type { Db } from "../../database/open-database.ts";
-import { type CallRow, findCallsById } from "../../records/calls.ts";
+import { type CallRow, findCallsById } from "../../records/calls/calls.ts";
 
 /** Time in ms after which a message is delivered again that met a change of its call, or a database that failed. */
 const AGAIN_MS = 500;

@@ -3,7 +3,7 @@ import { WorkStream } from "../../../host/fleet/work-stream.ts";
 import type { ExecutorQueue, FleetState, Glovebox } from "../../../host/index.ts";
 import type { ServerConfig } from "../../config/server-options.ts";
 import type { OpenDatabase } from "../../database/open-database.ts";
-import { readQueueId } from "../../records/queued-calls.ts";
+import { readQueueId } from "../../records/calls/queued-calls.ts";
 import type { ReplicaBus } from "../../replicas/bus.ts";
 import type { ClusterSlots } from "../cluster-slots.ts";
 import { WorkQueue } from "./work-queue.ts";

@@ -3,10 +3,10 @@
 import { ToolError } from "../../../host/index.ts";
 import type { Db } from "../../database/open-database.ts";
 import type { CallerLimits } from "../../quotas/caller-limits.ts";
-import { countQueued } from "../../records/call-claims.ts";
-import { type CallRow, findByKey } from "../../records/calls.ts";
-import { maxAsyncCallsOf } from "../../records/tenant-policy.ts";
-import type { TenantRecord } from "../../records/tenants.ts";
+import { countQueued } from "../../records/calls/call-claims.ts";
+import { type CallRow, findByKey } from "../../records/calls/calls.ts";
+import { maxAsyncCallsOf } from "../../records/tenants/tenant-policy.ts";
+import type { TenantRecord } from "../../records/tenants/tenants.ts";
 
 /** Time in ms for which a count is used, and that for which a full queue is taken for full. */
 const COUNT_MS = 1_000;

@@ -5,8 +5,8 @@ import { LOCAL_POOL, type WorkDelivery, type WorkStream } from "../../../host/fl
 import type { ExecutorInfo, ExecutorQueue } from "../../../host/index.ts";
 import type { Db } from "../../database/open-database.ts";
 import { BackgroundWork } from "../../operation/background-work.ts";
-import { findQueued, type QueuedCall, type QueuePosition } from "../../records/queued-calls.ts";
-import { findTenant } from "../../records/tenants.ts";
+import { findQueued, type QueuedCall, type QueuePosition } from "../../records/calls/queued-calls.ts";
+import { findTenant } from "../../records/tenants/tenants.ts";
 import { WorkPulls } from "./work-pulls.ts";
 
 /** How often free slots are looked for, in ms. Calls that end are noticed at once, those of other servers are not. */

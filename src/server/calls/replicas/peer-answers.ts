@@ -1,6 +1,6 @@
 // Converts the messages between replicas about a call: its events, its record, and the reason why it was not run.
 import { type ErrorDetails, ToolError } from "../../../host/index.ts";
-import type { CallRow, WholeCall } from "../../records/calls.ts";
+import type { CallRow, WholeCall } from "../../records/calls/calls.ts";
 import { PeerProtocolError } from "../../replicas/peers/frames.ts";
 import {
   type AnswerMessage,

@@ -2,7 +2,7 @@
 // replica is passed on, and one of the queue is left to the replica that has its session.
 import { type Glovebox, LIMITS, type ToolError, unavailable } from "../../../host/index.ts";
 import type { OpenDatabase } from "../../database/open-database.ts";
-import type { CallRow } from "../../records/calls.ts";
+import type { CallRow } from "../../records/calls/calls.ts";
 import {
   claimSession,
   deleteEndedSessions,
@@ -11,7 +11,7 @@ import {
   type SessionClaim,
   type SessionHome,
   type SessionKey,
-} from "../../records/session-homes.ts";
+} from "../../records/calls/session-homes.ts";
 import type { ReplicaBus } from "../../replicas/bus.ts";
 import type { TenantTools } from "../../tools/tenant-tools.ts";
 

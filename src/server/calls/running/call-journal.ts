@@ -4,7 +4,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ToolError } from "../../../host/index.ts";
 import { isPermanent, violatesConstraint } from "../../database/database-errors.ts";
 import type { Db } from "../../database/open-database.ts";
-import { type EndedCall, insertEndedCalls, insertEndedOnce, toStorableCall } from "../../records/call-outcomes.ts";
+import {
+  type EndedCall,
+  insertEndedCalls,
+  insertEndedOnce,
+  toStorableCall,
+} from "../../records/calls/call-outcomes.ts";
 
 /** Longest time in ms that a record waits for others. */
 const FLUSH_MS = 20;

@@ -1,7 +1,7 @@
 // Decides which calls are recorded, by their tenant's policy, and keeps a recording until the record of its call is stored.
 import { type CallContext, type CallRecording, matchesName, redactRecording } from "../../../host/index.ts";
-import type { CallRow } from "../../records/calls.ts";
-import type { TenantRecord } from "../../records/tenants.ts";
+import type { CallRow } from "../../records/calls/calls.ts";
+import type { TenantRecord } from "../../records/tenants/tenants.ts";
 
 /** More recordings than calls that end at the same time. */
 const MAX_KEPT = 1_000;

@@ -1,7 +1,7 @@
 // Defines a call whose client waits for it, and what the client gets.
 import type { OpenDatabase } from "../../database/open-database.ts";
-import { findParts, withContents } from "../../records/call-contents.ts";
-import type { CallRow, WholeCall } from "../../records/calls.ts";
+import { findParts, withContents } from "../../records/calls/call-contents.ts";
+import type { CallRow, WholeCall } from "../../records/calls/calls.ts";
 import type { CallCaller, CallRequest } from "../call-request.ts";
 import type { StreamSink } from "./journaled-call-runner.ts";
 

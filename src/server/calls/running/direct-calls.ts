@@ -1,9 +1,9 @@
 // Runs calls whose clients wait for them: in this process, or in the replica that has the session of the call.
 import type { ToolError, ToolResult } from "../../../host/index.ts";
 import type { OpenDatabase } from "../../database/open-database.ts";
-import { renewLeases } from "../../records/call-claims.ts";
-import { type CallRow, insertOnce, type WholeCall } from "../../records/calls.ts";
-import type { SessionHome } from "../../records/session-homes.ts";
+import { renewLeases } from "../../records/calls/call-claims.ts";
+import { type CallRow, insertOnce, type WholeCall } from "../../records/calls/calls.ts";
+import type { SessionHome } from "../../records/calls/session-homes.ts";
 import type { CallAdmission } from "../call-admission.ts";
 import { checkSame, toFailedResult } from "../call-results.ts";
 import type { ForwardedCalls } from "../replicas/forwarded-calls.ts";

@@ -1,7 +1,7 @@
 // The calls that run in this process and the log lines that they have written so far, for those who watch a call.
 import type { LogEntry } from "../../../host/index.ts";
 import { pause } from "../../operation/background-work.ts";
-import type { LiveLine } from "../../records/live-logs.ts";
+import type { LiveLine } from "../../records/calls/live-logs.ts";
 
 /** Log lines that are kept of one running call for those who begin to watch it later. */
 const MAX_LINES = 1_000;

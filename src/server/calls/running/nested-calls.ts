@@ -2,8 +2,8 @@
 import type { LogEntry, NestedCallObserver, NestedCallStart, ToolResult } from "../../../host/index.ts";
 import { toInputText } from "../../approvals/approval-rule.ts";
 import { type ApprovalService, type NeededApproval, pendingError } from "../../approvals/approval-service.ts";
-import type { CallRow } from "../../records/calls.ts";
-import type { TenantRecord } from "../../records/tenants.ts";
+import type { CallRow } from "../../records/calls/calls.ts";
+import type { TenantRecord } from "../../records/tenants/tenants.ts";
 import type { TenantTools } from "../../tools/tenant-tools.ts";
 import { checkToolName } from "../call-results.ts";
 import { toNestedRow } from "../new-call.ts";

@@ -1,6 +1,6 @@
 // Runs calls whose clients receive the events as they occur.
 import type { WallClock } from "../../database/database-clock.ts";
-import type { CallRow } from "../../records/calls.ts";
+import type { CallRow } from "../../records/calls/calls.ts";
 import type { CallCaller, CallProgressEvent, CallRequest } from "../call-request.ts";
 import { toNewRow } from "../new-call.ts";
 import type { AwaitedCalls } from "./awaited-calls.ts";

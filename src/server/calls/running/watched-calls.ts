@@ -15,7 +15,7 @@ import {
   readSnapshot,
   storeLines,
   storeSnapshot,
-} from "../../records/live-logs.ts";
+} from "../../records/calls/live-logs.ts";
 import type { ReplicaBus } from "../../replicas/bus.ts";
 import { ANSWER_MS, type ReplicaRequests } from "../../replicas/requests.ts";
 import { toStoredJson } from "../outcome.ts";

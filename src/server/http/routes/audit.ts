@@ -1,5 +1,5 @@
 // Routes of the audit log.
-import { type AuditPage, listAudit } from "../../records/audit.ts";
+import { type AuditPage, listAudit } from "../../records/audit/audit.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";

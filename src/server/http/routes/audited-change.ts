@@ -1,6 +1,6 @@
 // A change of a route and its entry in the audit log, in one transaction: there is no change without its entry.
 import type { Context } from "hono";
-import { type AuditEvent, appendAudit } from "../../records/audit.ts";
+import { type AuditEvent, appendAudit } from "../../records/audit/audit.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { AppEnv, ServerDependencies } from "../context.ts";
 

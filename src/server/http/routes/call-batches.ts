@@ -3,7 +3,7 @@ import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { CallCaller, CallRequest } from "../../calls/call-request.ts";
 import { inputTextOf, keepInputText } from "../../calls/input-text.ts";
-import { checkStoredBytes } from "../../records/stored-bytes.ts";
+import { checkStoredBytes } from "../../records/tenants/stored-bytes.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { handleFailure } from "../error-response.ts";
 import { RequestError } from "../request-error.ts";

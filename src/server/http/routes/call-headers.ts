@@ -1,7 +1,7 @@
 // Reads and checks what requests for calls and for runs have in common.
 import type { Context } from "hono";
 import type { CallCaller } from "../../calls/call-request.ts";
-import type { Actor } from "../../records/audit.ts";
+import type { Actor } from "../../records/audit/audit.ts";
 import type { AppEnv, ServerDependencies } from "../context.ts";
 import { RequestError } from "../request-error.ts";
 

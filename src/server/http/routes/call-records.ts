@@ -2,8 +2,8 @@
 import { z } from "@hono/zod-openapi";
 import type { JsonValue } from "../../../host/index.ts";
 import { runningRow } from "../../calls/new-call.ts";
-import { type CallPage, isSearch, listCalls } from "../../records/call-list.ts";
-import type { TreeCall } from "../../records/call-tree.ts";
+import { type CallPage, isSearch, listCalls } from "../../records/calls/call-list.ts";
+import type { TreeCall } from "../../records/calls/call-tree.ts";
 import {
   logsOf,
   nestedIdsOf,
@@ -12,7 +12,7 @@ import {
   toTimelineSoFar,
   type WholeCall,
   writeCallRecord,
-} from "../../records/calls.ts";
+} from "../../records/calls/calls.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { notFound } from "../request-error.ts";
 import { respondWithJson, respondWithText } from "../responses.ts";

@@ -4,7 +4,7 @@ import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { toHttpStatus, toRetryAfterSeconds } from "../../../host/index.ts";
 import type { CallCaller, CallRequest } from "../../calls/call-request.ts";
 import { keepInputText } from "../../calls/input-text.ts";
-import type { CallRow } from "../../records/calls.ts";
+import type { CallRow } from "../../records/calls/calls.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { notFound, RequestError } from "../request-error.ts";
 import { respondWithEvents, respondWithJson, respondWithText } from "../responses.ts";

@@ -1,6 +1,6 @@
 // Checks the tool that a schedule or a trigger is to call.
 import type { Db } from "../../database/open-database.ts";
-import { findLatest } from "../../records/tool-versions.ts";
+import { findLatest } from "../../records/tools/tool-versions.ts";
 import { RequestError } from "../request-error.ts";
 
 /**

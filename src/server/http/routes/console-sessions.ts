@@ -4,14 +4,14 @@ import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import { createSessionToken, SESSION_MS, toSessionCookie } from "../../auth/console-session.ts";
 import { createId } from "../../ids.ts";
-import { appendAudit } from "../../records/audit.ts";
+import { appendAudit } from "../../records/audit/audit.ts";
 import {
   type ConsoleSessionRecord,
   deleteSession,
   insertSession,
   listAllSessions,
   listSessions,
-} from "../../records/console-sessions.ts";
+} from "../../records/tenants/console-sessions.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { checkRate } from "../guard.ts";

@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import type { ExecutorInfo, FleetState } from "../../../host/index.ts";
 import { withBacklog } from "../../calls/queue/open-work-queue.ts";
-import { appendAudit } from "../../records/audit.ts";
+import { appendAudit } from "../../records/audit/audit.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { ReplicaInfo } from "../../replicas/bus.ts";
 import type { App, ServerDependencies } from "../context.ts";

@@ -1,6 +1,6 @@
 // Decides which limits a key may give to another one: at most those that it has itself.
 import type { z } from "zod";
-import type { ApiKeyRecord, KeyCallLimits, KeyRateLimit } from "../../records/api-keys.ts";
+import type { ApiKeyRecord, KeyCallLimits, KeyRateLimit } from "../../records/tenants/api-keys.ts";
 import { RequestError } from "../request-error.ts";
 import type { KeyChangesSchema } from "../schemas/tenants.ts";
 

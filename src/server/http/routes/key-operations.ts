@@ -7,6 +7,8 @@ import { PLATFORM_SCOPES, type Scope } from "../../auth/scopes.ts";
 import type { Db } from "../../database/open-database.ts";
 import { createId } from "../../ids.ts";
 import { quotaStatuses, rateStatus } from "../../quotas/quota-status.ts";
+import { appendAudit } from "../../records/audit/audit.ts";
+import { countQueued } from "../../records/calls/call-claims.ts";
 import {
   type ApiKeyRecord,
   findKeyById,
@@ -17,9 +19,7 @@ import {
   makeRoomForKey,
   revokeKey,
   updateKeyLimits,
-} from "../../records/api-keys.ts";
-import { appendAudit } from "../../records/audit.ts";
-import { countQueued } from "../../records/call-claims.ts";
+} from "../../records/tenants/api-keys.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { AppEnv, ServerDependencies } from "../context.ts";
 import { checkIfMatch, withEtag } from "../entity-tag.ts";

@@ -1,6 +1,8 @@
 // Routes of the releases of a tool: which versions an alias runs.
 import type { Context } from "hono";
-import { appendAudit } from "../../records/audit.ts";
+import { appendAudit } from "../../records/audit/audit.ts";
+import { emitEvents } from "../../records/events/webhooks.ts";
+import { touchTenant } from "../../records/tenants/tenants.ts";
 import {
   deleteRelease,
   findPrevious,
@@ -10,10 +12,8 @@ import {
   type ReleaseRecord,
   type RollbackPolicy,
   storeRelease,
-} from "../../records/releases.ts";
-import { touchTenant } from "../../records/tenants.ts";
-import { findLatest, findVersion } from "../../records/tool-versions.ts";
-import { emitEvents } from "../../records/webhooks.ts";
+} from "../../records/tools/releases.ts";
+import { findLatest, findVersion } from "../../records/tools/tool-versions.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { checkIfMatch, respondWithEtag, withEtag } from "../entity-tag.ts";

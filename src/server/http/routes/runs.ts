@@ -3,7 +3,7 @@
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { RunSignal } from "../../../host/index.ts";
-import { findRun, hasWait, listRunEntries, listRuns } from "../../records/runs.ts";
+import { findRun, hasWait, listRunEntries, listRuns } from "../../records/calls/runs.ts";
 import { showEntry, showRun, showSummary } from "../../runs/run-content.ts";
 import type { ShownRun } from "../../runs/run-service.ts";
 import type { App, AppEnv, ServerDependencies } from "../context.ts";

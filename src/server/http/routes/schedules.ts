@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import type { SchedulesTable } from "../../database/tables/event-tables.ts";
 import { createId } from "../../ids.ts";
-import { appendAudit } from "../../records/audit.ts";
+import { appendAudit } from "../../records/audit/audit.ts";
 import {
   countSchedules,
   deleteSchedule,
@@ -13,7 +13,7 @@ import {
   type ScheduleRecord,
   toSchedule,
   updateSchedule,
-} from "../../records/schedules.ts";
+} from "../../records/events/schedules.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { findCronError, nextRunAfter } from "../../schedules/cron.ts";
 import type { App, ServerDependencies } from "../context.ts";

@@ -1,7 +1,7 @@
-import { appendAudit } from "../../records/audit.ts";
-import { deleteSecret, listSecrets, storeSecret } from "../../records/secrets.ts";
-import { checkPolicy } from "../../records/tenant-policy.ts";
-import { touchTenant } from "../../records/tenants.ts";
+import { appendAudit } from "../../records/audit/audit.ts";
+import { deleteSecret, listSecrets, storeSecret } from "../../records/tenants/secrets.ts";
+import { checkPolicy } from "../../records/tenants/tenant-policy.ts";
+import { touchTenant } from "../../records/tenants/tenants.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../request-error.ts";

@@ -1,8 +1,8 @@
 // Routes of tenants: create, list, change, suspend and delete.
 
 import { z } from "@hono/zod-openapi";
-import { appendAudit } from "../../records/audit.ts";
-import { checkPolicy } from "../../records/tenant-policy.ts";
+import { appendAudit } from "../../records/audit/audit.ts";
+import { checkPolicy } from "../../records/tenants/tenant-policy.ts";
 import {
   findTenant,
   insertTenant,
@@ -10,7 +10,7 @@ import {
   TENANT_PATTERN,
   type TenantRecord,
   updateTenant,
-} from "../../records/tenants.ts";
+} from "../../records/tenants/tenants.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { deleteTenant } from "../../tenants/delete-tenant.ts";
 import { exportTenant } from "../../transfer/export-tenant.ts";

@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { ownKeyOf } from "../../calls/call-request.ts";
 import { createId } from "../../ids.ts";
-import { appendAudit } from "../../records/audit.ts";
+import { appendAudit } from "../../records/audit/audit.ts";
 import {
   deleteTrigger,
   findTrigger,
@@ -11,7 +11,7 @@ import {
   type TriggerRecord,
   toTrigger,
   updateTrigger,
-} from "../../records/triggers.ts";
+} from "../../records/events/triggers.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { verifyRequest } from "../../triggers/verify-request.ts";
 import type { App, ServerDependencies } from "../context.ts";

@@ -1,11 +1,11 @@
 // Routes of usage: what a tenant's tools used by hour, as JSON or CSV, and what is left of its limits.
 import { z } from "@hono/zod-openapi";
 import { quotaStatuses } from "../../quotas/quota-status.ts";
-import { countQueued } from "../../records/call-claims.ts";
-import { readStoredBytes } from "../../records/stored-bytes.ts";
-import { maxAsyncCallsOf } from "../../records/tenant-policy.ts";
-import { listToolNames } from "../../records/tool-versions.ts";
-import { readUsage, type UsageRecord } from "../../records/usage.ts";
+import { countQueued } from "../../records/calls/call-claims.ts";
+import { readUsage, type UsageRecord } from "../../records/reports/usage.ts";
+import { readStoredBytes } from "../../records/tenants/stored-bytes.ts";
+import { maxAsyncCallsOf } from "../../records/tenants/tenant-policy.ts";
+import { listToolNames } from "../../records/tools/tool-versions.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../request-error.ts";
 import { respondWithJson, respondWithStream } from "../responses.ts";

@@ -3,11 +3,11 @@
 import { z } from "@hono/zod-openapi";
 import type { Context } from "hono";
 import type { Db } from "../../database/open-database.ts";
-import { appendAudit } from "../../records/audit.ts";
-import { countOpenCalls } from "../../records/calls.ts";
-import { listReleases } from "../../records/releases.ts";
-import { countOpenRuns } from "../../records/runs.ts";
-import { touchTenant } from "../../records/tenants.ts";
+import { appendAudit } from "../../records/audit/audit.ts";
+import { countOpenCalls } from "../../records/calls/calls.ts";
+import { countOpenRuns } from "../../records/calls/runs.ts";
+import { touchTenant } from "../../records/tenants/tenants.ts";
+import { listReleases } from "../../records/tools/releases.ts";
 import {
   decideVersion,
   deleteVersion,
@@ -16,7 +16,7 @@ import {
   listVersions,
   readVersionFile,
   type ToolVersionRecord,
-} from "../../records/tool-versions.ts";
+} from "../../records/tools/tool-versions.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { ownLimits } from "../../tools/requested-access.ts";
 import { originalsOf, parseUploadedSourceMap } from "../../tools/uploaded-source-map.ts";

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { z } from "@hono/zod-openapi";
 import type { DeliveriesTable } from "../../database/tables/event-tables.ts";
 import { createId } from "../../ids.ts";
-import { appendAudit } from "../../records/audit.ts";
+import { appendAudit } from "../../records/audit/audit.ts";
 import { deleteInBatches } from "../../records/batches.ts";
 import {
   deleteDeliveriesOf,
@@ -19,7 +19,7 @@ import {
   toWebhook,
   updateWebhook,
   type WebhookRecord,
-} from "../../records/webhooks.ts";
+} from "../../records/events/webhooks.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { checkWebhookUrl } from "../../webhooks/check-url.ts";
 import type { App, ServerDependencies } from "../context.ts";

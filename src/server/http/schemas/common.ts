@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../../sandbox/contract/tool-name.ts";
 import type { IdKind } from "../../ids.ts";
-import { TENANT_PATTERN } from "../../records/tenants.ts";
+import { TENANT_PATTERN } from "../../records/tenants/tenants.ts";
 
 export const TenantIdSchema = z.string().regex(TENANT_PATTERN, {
   error: "Expected 1 to 63 of a-z 0-9 . _ -, beginning and ending with a letter or a digit",

@@ -1,6 +1,6 @@
 // Schemas of the overview: calls by time, problems, statistics of versions, and the server's processes.
 import { z } from "@hono/zod-openapi";
-import { PROBLEM_KINDS } from "../../records/problems.ts";
+import { PROBLEM_KINDS } from "../../records/reports/problems.ts";
 import { TimeSchema } from "./common.ts";
 
 /** Running calls in one answer: more are not read by people. */

@@ -1,8 +1,8 @@
 // Schemas of tenants, their API keys, and who sends a request.
 import { z } from "@hono/zod-openapi";
 import { SCOPES } from "../../auth/scopes.ts";
-import { isKeyId, KeyCallLimitsSchema, KeyRateLimitSchema } from "../../records/api-keys.ts";
-import { TenantPolicySchema } from "../../records/tenant-policy.ts";
+import { isKeyId, KeyCallLimitsSchema, KeyRateLimitSchema } from "../../records/tenants/api-keys.ts";
+import { TenantPolicySchema } from "../../records/tenants/tenant-policy.ts";
 import { EtagSchema } from "../entity-tag.ts";
 import { TenantIdSchema, TimeSchema } from "./common.ts";
 import { LineSchema } from "./text.ts";

@@ -1,7 +1,7 @@
 // Schemas of tools: versions, releases, deployments.
 import { z } from "@hono/zod-openapi";
-import { ReleasedVersionsSchema, RollbackPolicySchema } from "../../records/releases.ts";
-import { LimitsSchema } from "../../records/tenant-policy.ts";
+import { LimitsSchema } from "../../records/tenants/tenant-policy.ts";
+import { ReleasedVersionsSchema, RollbackPolicySchema } from "../../records/tools/releases.ts";
 import { EtagSchema } from "../entity-tag.ts";
 import { TimeSchema } from "./common.ts";
 

@@ -1,5 +1,5 @@
 // Stores the context that an AsyncLocalStorage reads, and restores it in later callbacks of promises, timers, microtasks and tasks, and
-// after each `await` that the bundler has rewritten (bundler/compile/await-context.ts).
+// after each `await` that the bundler has rewritten (bundler/compile/transforms/await-context.ts).
 import { followContext } from "../../timers.ts";
 
 export type ContextFrame = Map<object, unknown>;

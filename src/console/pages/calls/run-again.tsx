@@ -1,0 +1,91 @@
+// The form that runs a call again, with another input or on another version, and shows both results side by side.
+
+import type { Call as CallData } from "glovebox/client";
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Badge, Button, Loading } from "../../parts/controls.tsx";
+import { SelectField } from "../../parts/forms/fields.tsx";
+import { type FormSchema, initialValue } from "../../parts/input-form/form-schema.ts";
+import { InputForm } from "../../parts/input-form/input-form.tsx";
+import { DiffView } from "../../parts/values/diff-view.tsx";
+import { JsonView } from "../../parts/values/json-view.tsx";
+import { WaitingCall } from "../../parts/waiting-call.tsx";
+import { collect } from "../../state/collect.ts";
+import { formatJson } from "../../state/format.ts";
+import { isOutputKept } from "../../state/kept-output.ts";
+import { useResource } from "../../state/resource.ts";
+import { urlOf } from "../../state/router.ts";
+import { can, client } from "../../state/session.ts";
+import { CallError } from "./call-error.tsx";
+
+/** Says why a form does not have the input of the call. */
+export const MissingInput = (): JSX.Element => (
+  <p role="status">The input of this call was not kept. Enter an input: it may differ from what the call had.</p>
+);
+
+export function RunAgain({ tenantId, call }: { readonly tenantId: string; readonly call: CallData }): JSX.Element {
+  const tenant = client.tenant(tenantId);
+  const versions = useResource(`versions ${call.tool}`, () => collect(tenant.versions(call.tool)));
+  const [version, setVersion] = useState(call.version === null ? "" : String(call.version));
+  const [edited, setInput] = useState<unknown>(call.input);
+  const [result, setResult] = useState<CallData>();
+  if (!can("calls:run")) return <p class="faint">Your key does not have the scope calls:run.</p>;
+  const list = (versions.value ?? []).filter(({ state }) => state === "ready");
+  const numbers = list.map((one) => one.version);
+  // The list has the newest versions, and that of the call.
+  const choices = call.version === null || numbers.includes(call.version) ? numbers : [...numbers, call.version];
+  const isKept = isOutputKept(call) && call.endedAt !== null;
+  const definition = list.find((one) => String(one.version) === version)?.definition ?? list[0]?.definition;
+  const schema = (definition?.inputSchema ?? {}) as FormSchema;
+  const input = edited ?? initialValue(schema);
+  const run = async (): Promise<void> => {
+    const chosen = version === "" ? {} : { version: Number(version) };
+    setResult(await tenant.call(call.tool, { input, ...chosen }));
+  };
+  return (
+    <div class="columns">
+      <section class="stack" data-form>
+        <SelectField
+          label="Version"
+          value={version}
+          options={[["", `The alias ${call.alias}`], ...choices.map((one) => [String(one), `v${one}`] as const)]}
+          onInput={setVersion}
+        />
+        {call.input === null ? <MissingInput /> : null}
+        {versions.value === undefined ? <Loading /> : <InputForm schema={schema} value={input} onChange={setInput} />}
+        <Button kind="primary" disabled={edited === null} onClick={run}>
+          Run again
+        </Button>
+      </section>
+      <section class="stack">
+        {result === undefined ? (
+          <p class="faint">The new result appears here, next to the one before.</p>
+        ) : (
+          <>
+            <h2>
+              <a href={urlOf(["t", tenantId, "calls", result.id])}>New result</a> <Badge>{result.state}</Badge>
+            </h2>
+            {result.state === "waiting_for_approval" ? <WaitingCall tenantId={tenantId} /> : null}
+            {result.endedAt === null ? null : result.error === null ? (
+              <JsonView value={result.output} label="New output" />
+            ) : (
+              <CallError tenantId={tenantId} call={result} />
+            )}
+            {result.endedAt === null ? null : call.error !== null ? (
+              <>
+                <h2>Before</h2>
+                <CallError tenantId={tenantId} call={call} />
+              </>
+            ) : !isKept ? (
+              <p class="faint">The output of the call before was not kept, so the two cannot be compared.</p>
+            ) : formatJson(result.output) === formatJson(call.output) ? (
+              <p class="faint">The output is the same as before.</p>
+            ) : (
+              <DiffView name="output" before={formatJson(call.output)} after={formatJson(result.output)} />
+            )}
+          </>
+        )}
+      </section>
+    </div>
+  );
+}

@@ -1,0 +1,201 @@
+// Stores API keys: their hashes, scopes and owners.
+import * as z from "zod";
+import { isSameHash } from "../../auth/api-key.ts";
+import { type Scope, StoredScopesSchema } from "../../auth/scopes.ts";
+import type { Db } from "../../database/open-database.ts";
+import type { ApiKeysTable } from "../../database/tables/tenant-tables.ts";
+import { readJson } from "../json.ts";
+import { LimitsSchema, TenantPolicySchema } from "./tenant-policy.ts";
+
+export const KeyRateLimitSchema = z.strictObject({
+  calls: z.int().min(1).max(1_000_000),
+  per: z.enum(["second", "minute"]),
+  burst: z.int().min(1).max(1_000_000).optional(),
+});
+/** Requests per period, and how many may come at once (default: `calls`). */
+export type KeyRateLimit = z.infer<typeof KeyRateLimitSchema>;
+
+/** Limits of the calls of a key, in the form that a tenant's policy has them. They apply in addition to the tenant's. */
+export const KeyCallLimitsSchema = z.strictObject({
+  limits: LimitsSchema.pick({ maxConcurrentCalls: true, maxQueuedCalls: true }).optional(),
+  quotas: TenantPolicySchema.shape.quotas,
+  maxAsyncCalls: TenantPolicySchema.shape.maxAsyncCalls
+    .unwrap()
+    .optional()
+    .describe("Most calls of the key that wait in the queue"),
+});
+export type KeyCallLimits = z.infer<typeof KeyCallLimitsSchema>;
+
+export interface ApiKeyRecord {
+  readonly id: string;
+  /** Null for a key of the platform. */
+  readonly tenantId: string | null;
+  readonly name: string;
+  readonly prefix: string;
+  readonly scopes: readonly Scope[];
+  /** Limit of the requests with this key; null for none. */
+  readonly rateLimit: KeyRateLimit | null;
+  /** Limits of the calls that the key makes. */
+  readonly callLimits: KeyCallLimits;
+  readonly createdAt: number;
+  readonly expiresAt: number | null;
+  readonly lastUsedAt: number | null;
+  readonly revokedAt: number | null;
+}
+
+/** What the ids of keys begin with. */
+const KEY_PREFIX = "key_";
+
+/** Returns whether the id of a caller is that of a key, and not of a user or a schedule. */
+export const isKeyId = (callerId: string): boolean => callerId.startsWith(KEY_PREFIX);
+
+const toApiKey = (row: ApiKeysTable): ApiKeyRecord => ({
+  id: row.id,
+  tenantId: row.tenant_id,
+  name: row.name,
+  prefix: row.prefix,
+  scopes: readJson(StoredScopesSchema, row.scopes, "list of scopes"),
+  rateLimit: row.rate_limit === null ? null : readJson(KeyRateLimitSchema, row.rate_limit, "rate limit of a key"),
+  callLimits: row.limits === null ? {} : readJson(KeyCallLimitsSchema, row.limits, "limits of a key"),
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  lastUsedAt: row.last_used_at,
+  revokedAt: row.revoked_at,
+});
+
+const limitColumns = ({ rateLimit, callLimits }: Pick<ApiKeyRecord, "rateLimit" | "callLimits">) => ({
+  rate_limit: rateLimit === null ? null : JSON.stringify(rateLimit),
+  limits: Object.keys(callLimits).length === 0 ? null : JSON.stringify(callLimits),
+});
+
+/** Returns the key with this hash, revoked and expired ones included. */
+export async function findKeyByHash(db: Db, hash: string): Promise<ApiKeyRecord | undefined> {
+  const row = await db.selectFrom("api_keys").selectAll().where("hash", "=", hash).executeTakeFirst();
+  return row === undefined || !isSameHash(row.hash, hash) ? undefined : toApiKey(row);
+}
+
+/** Returns the key with this id, revoked and expired ones included. */
+export async function findKeyById(db: Db, id: string): Promise<ApiKeyRecord | undefined> {
+  const row = await db.selectFrom("api_keys").selectAll().where("id", "=", id).executeTakeFirst();
+  return row && toApiKey(row);
+}
+
+/** Returns whether a caller was a key that has been revoked since. Callers that are no keys (schedules, tokens) cannot be. */
+export async function isKeyRevoked(db: Db, callerId: string): Promise<boolean> {
+  if (!isKeyId(callerId)) return false;
+  const key = await findKeyById(db, callerId);
+  return key === undefined || key.revokedAt !== null;
+}
+
+export async function insertKey(
+  db: Db,
+  key: Pick<ApiKeyRecord, "id" | "tenantId" | "name" | "prefix" | "scopes" | "expiresAt" | "rateLimit"> & {
+    readonly hash: string;
+    /** Default: none. */
+    readonly callLimits?: KeyCallLimits;
+  },
+): Promise<ApiKeyRecord> {
+  const { callLimits = {} } = key;
+  const row: ApiKeysTable = {
+    id: key.id,
+    tenant_id: key.tenantId,
+    name: key.name,
+    hash: key.hash,
+    prefix: key.prefix,
+    scopes: JSON.stringify(key.scopes),
+    created_at: Date.now(),
+    expires_at: key.expiresAt,
+    ...limitColumns({ rateLimit: key.rateLimit, callLimits }),
+    last_used_at: null,
+    revoked_at: null,
+  };
+  await db.insertInto("api_keys").values(row).execute();
+  return toApiKey(row);
+}
+
+/** Lists the keys of a tenant, or of the platform, by id. */
+export async function listKeys(
+  db: Db,
+  tenantId: string | null,
+  { after, limit }: { readonly after?: string | undefined; readonly limit: number },
+): Promise<readonly ApiKeyRecord[]> {
+  let query = db
+    .selectFrom("api_keys")
+    .selectAll()
+    .where("tenant_id", tenantId === null ? "is" : "=", tenantId)
+    .orderBy("id")
+    .limit(limit);
+  if (after !== undefined) query = query.where("id", ">", after);
+  return (await query.execute()).map(toApiKey);
+}
+
+/**
+ * Makes room for a new key: if the owner has `limit` keys, the ones that are revoked or expired are removed. Queued calls of such a key then end as
+ * those of a revoked one.
+ * @param now ms since 1970
+ * @returns false if the owner has as many keys that are valid
+ */
+export async function makeRoomForKey(
+  db: Db,
+  tenantId: string | null,
+  { limit, now }: { readonly limit: number; readonly now: number },
+): Promise<boolean> {
+  const count = async (): Promise<number> => {
+    const { keys } = await db
+      .selectFrom("api_keys")
+      .select(({ fn }) => fn.countAll<number>().as("keys"))
+      .where("tenant_id", tenantId === null ? "is" : "=", tenantId)
+      .executeTakeFirstOrThrow();
+    return Number(keys);
+  };
+  if ((await count()) < limit) return true;
+  await db
+    .deleteFrom("api_keys")
+    .where("tenant_id", tenantId === null ? "is" : "=", tenantId)
+    .where(({ eb, or }) => or([eb("revoked_at", "is not", null), eb("expires_at", "<=", now)]))
+    .execute();
+  return (await count()) < limit;
+}
+
+/** Replaces the limits of a key. */
+export async function updateKeyLimits(
+  db: Db,
+  id: string,
+  limits: Pick<ApiKeyRecord, "rateLimit" | "callLimits">,
+): Promise<void> {
+  await db.updateTable("api_keys").set(limitColumns(limits)).where("id", "=", id).execute();
+}
+
+/** Revokes a key. Returns false if the owner has no such key, or it is revoked already. */
+export async function revokeKey(db: Db, id: string, tenantId: string | null): Promise<boolean> {
+  const query = db
+    .updateTable("api_keys")
+    .set({ revoked_at: Date.now() })
+    .where("id", "=", id)
+    .where("revoked_at", "is", null);
+  const own = tenantId === null ? query.where("tenant_id", "is", null) : query.where("tenant_id", "=", tenantId);
+  const { numUpdatedRows } = await own.executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/**
+ * Returns whether the platform has a key that is neither revoked nor expired.
+ * @param now ms since 1970
+ */
+export async function hasPlatformKey(db: Db, now: number): Promise<boolean> {
+  const row = await db
+    .selectFrom("api_keys")
+    .select("id")
+    .where("tenant_id", "is", null)
+    .where("revoked_at", "is", null)
+    .where(({ eb, or }) => or([eb("expires_at", "is", null), eb("expires_at", ">", now)]))
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Stores when keys were last used. */
+export async function storeLastUses(db: Db, uses: ReadonlyMap<string, number>): Promise<void> {
+  for (const [id, at] of uses) {
+    await db.updateTable("api_keys").set({ last_used_at: at }).where("id", "=", id).execute();
+  }
+}
