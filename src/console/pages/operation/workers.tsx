@@ -64,6 +64,16 @@ export function Workers(): JSX.Element {
           ]}
         />
       </div>
+      <Processes workers={workers} />
+      <Layers hardening={hardening} />
+      <RunningCalls running={running} runningTotal={runningTotal} />
+    </>
+  );
+}
+
+function Processes({ workers }: Pick<WorkersData, "workers">): JSX.Element {
+  return (
+    <>
       <h2>Worker processes</h2>
       <Table
         caption="Worker processes"
@@ -86,6 +96,13 @@ export function Workers(): JSX.Element {
         those kept for the next call of a tool, and those of sessions between two calls. The server counts and measures
         all of it itself, because a worker process is not trusted.
       </p>
+    </>
+  );
+}
+
+function Layers({ hardening }: Pick<WorkersData, "hardening">): JSX.Element {
+  return (
+    <>
       <h2>Layers around a worker process</h2>
       <Table
         caption="Layers around a worker process"
@@ -105,6 +122,13 @@ export function Workers(): JSX.Element {
       <p class="faint">
         The command <code>npx glovebox doctor</code> tries each layer, and says how to get a missing one.
       </p>
+    </>
+  );
+}
+
+function RunningCalls({ running, runningTotal }: Pick<WorkersData, "running" | "runningTotal">): JSX.Element {
+  return (
+    <>
       <h2>Running calls</h2>
       <Table
         caption="Running calls"

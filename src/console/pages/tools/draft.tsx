@@ -17,8 +17,8 @@ import { JsonView } from "../../parts/values/json-view.tsx";
 import { serverNow } from "../../state/clock.ts";
 import { navigate, urlOf } from "../../state/router.ts";
 import { can, client, request } from "../../state/session.ts";
-import { readStored, removeStored, store } from "../../state/storage.ts";
 import { useToolFacts } from "../../state/tool-facts.ts";
+import { useSavedDraft } from "./saved-draft.ts";
 
 interface DraftProps {
   readonly tenantId: string;
@@ -58,7 +58,10 @@ export function Draft(props: DraftProps): JSX.Element {
   const [input, setInput] = useState<unknown>(() => initialValue(schema));
   const [result, setResult] = useState<DraftResult>();
   const [ran, setRan] = useState({ at: 0, code: "" });
-  const hasForm = Object.keys(schema.properties ?? {}).length > 0;
+  const edit = (next: string): void => {
+    setCode(next);
+    saved.save(next);
+  };
   const sourceFields = { source: code, language, ...(mode === undefined ? {} : { mode }) };
   const run = async (): Promise<void> => {
     setRan({ at: serverNow(), code });
@@ -71,16 +74,7 @@ export function Draft(props: DraftProps): JSX.Element {
     const { version, release } = await client
       .tenant(tenantId)
       .deploy({ ...sourceFields, ...(newName === "" ? {} : { name: newName }) });
-    const what = `Version ${version.version} of ${version.tool} is stored`;
-    onDeployed(
-      release === null ? (
-        <>
-          {what}. It waits for <a href={urlOf(["t", tenantId, "approvals"])}>approval</a>.
-        </>
-      ) : (
-        <>{what} and live.</>
-      ),
-    );
+    onDeployed(<Deployed tenantId={tenantId} version={version} isLive={release !== null} />);
     saved.save(source);
     if (name === undefined) navigate(urlOf(["t", tenantId, "tools", version.tool]));
   };
@@ -102,8 +96,7 @@ export function Draft(props: DraftProps): JSX.Element {
             type="button"
             class="button quiet small"
             onClick={() => {
-              saved.save(source);
-              setCode(source);
+              edit(source);
               setRound(round + 1);
             }}
           >
@@ -116,10 +109,7 @@ export function Draft(props: DraftProps): JSX.Element {
         label="Code of the tool"
         value={code}
         language={language === "python" ? "plain" : "typescript"}
-        onChange={(next) => {
-          setCode(next);
-          saved.save(next);
-        }}
+        onChange={edit}
         facts={facts}
       />
       <div class="row">
@@ -136,11 +126,7 @@ export function Draft(props: DraftProps): JSX.Element {
       <div class="columns">
         <section class="stack">
           <h2>Input</h2>
-          {hasForm ? (
-            <InputForm schema={schema} value={input} onChange={setInput} />
-          ) : (
-            <JsonField label="Input as JSON" value={input} onChange={setInput} />
-          )}
+          <Input schema={schema} value={input} onChange={setInput} />
         </section>
         <section class="stack result" aria-live="polite">
           <h2>Result</h2>
@@ -155,32 +141,33 @@ export function Draft(props: DraftProps): JSX.Element {
   );
 }
 
-/**
- * Keeps the text of an editor in the browser's tab, so that the end of a session or a reload loses nothing. Text that was written for another
- * source is dropped.
- */
-function useSavedDraft(
-  name: string,
-  source: string,
-): { readonly text: string; readonly isRestored: boolean; readonly save: (text: string) => void } {
-  const key = `glovebox-draft ${name}`;
-  const [saved, setSaved] = useState(() => {
-    try {
-      const found = JSON.parse(readStored("sessionStorage", key) ?? "null") as {
-        source?: unknown;
-        text?: unknown;
-      } | null;
-      return found?.source === source && typeof found.text === "string" ? found.text : undefined;
-    } catch {
-      return undefined;
-    }
-  });
-  const save = (text: string): void => {
-    if (text === source) removeStored("sessionStorage", key);
-    else store("sessionStorage", key, JSON.stringify({ source, text }));
-    if (text === source) setSaved(undefined);
-  };
-  return { text: saved ?? source, isRestored: saved !== undefined, save };
+interface DeployedProps {
+  readonly tenantId: string;
+  readonly version: Pick<ToolVersion, "tool" | "version">;
+  readonly isLive: boolean;
+}
+
+/** Says what a deployment has done. */
+function Deployed({ tenantId, version: { tool, version }, isLive }: DeployedProps): JSX.Element {
+  const what = `Version ${version} of ${tool} is stored`;
+  if (isLive) return <>{what} and live.</>;
+  return (
+    <>
+      {what}. It waits for <a href={urlOf(["t", tenantId, "approvals"])}>approval</a>.
+    </>
+  );
+}
+
+interface InputProps {
+  readonly schema: FormSchema;
+  readonly value: unknown;
+  readonly onChange: (value: unknown) => void;
+}
+
+function Input({ schema, value, onChange }: InputProps): JSX.Element {
+  const hasFields = Object.keys(schema.properties ?? {}).length > 0;
+  if (!hasFields) return <JsonField label="Input as JSON" value={value} onChange={onChange} />;
+  return <InputForm schema={schema} value={value} onChange={onChange} />;
 }
 
 interface ResultProps {

@@ -35,36 +35,20 @@ interface Shown {
 }
 
 export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data: ToolData }): JSX.Element {
-  const [shown, setShown] = useState<Shown>();
-  const [error, setError] = useState<unknown>();
-  const [running, setRunning] = useState<AbortController>();
-  const current = useRef<AbortController>(undefined);
-  useEffect(() => () => current.current?.abort(), []);
+  const { shown, error, running, run } = useRehearsal(`${pathOf({ tenantId, name })}/rehearsals`);
   if (!can("calls:replay")) return <p class="faint">Your key does not have the scope calls:replay.</p>;
-  const ready = data.versions.filter(({ state }) => state === "ready");
-  if (ready.length === 0) return <Empty title="No version can run">Approve one of the versions first.</Empty>;
+  const ready = data.versions.filter(({ state }) => state === "ready").map(({ version }) => version);
+  const [newest] = ready;
+  if (newest === undefined) return <Empty title="No version can run">Approve one of the versions first.</Empty>;
   const { query } = address.value;
-  const version = ready.find((one) => String(one.version) === query.version)?.version ?? ready[0]?.version ?? 1;
+  const version = ready.find((one) => String(one) === query.version) ?? newest;
   const period = query.since !== undefined && Object.hasOwn(PERIODS, query.since) ? query.since : DEFAULT_PERIOD;
   const sample = query.sample ?? DEFAULT_SAMPLE;
   const isValid = /^\d{1,4}$/.test(sample) && Number(sample) >= 1 && Number(sample) <= MAX_SAMPLE;
   const live = data.releases.find(({ alias }) => alias === "live")?.versions.map((one) => one.version) ?? [];
-  const run = async (): Promise<void> => {
-    const stop = new AbortController();
-    current.current = stop;
-    setRunning(stop);
-    setError(undefined);
+  const rehearse = async (): Promise<void> => {
     const since = Math.max(0, serverNow() - (PERIODS[period]?.[1] ?? 0));
-    const body = { version, since, sample: Number(sample) };
-    try {
-      const path = `${pathOf({ tenantId, name })}/rehearsals`;
-      const report = await request<RehearsalData>("POST", path, { body, signal: stop.signal });
-      setShown({ report, version: String(version) });
-    } catch (thrown) {
-      if (!stop.signal.aborted) setError(thrown);
-    } finally {
-      setRunning(undefined);
-    }
+    await run({ version, since, sample: Number(sample) });
   };
   return (
     <div class="stack">
@@ -77,10 +61,7 @@ export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data:
           <SelectField
             label="Version"
             value={String(version)}
-            options={ready.map((one) => [
-              String(one.version),
-              live.includes(one.version) ? `v${one.version} (live)` : `v${one.version}`,
-            ])}
+            options={ready.map((one) => [String(one), live.includes(one) ? `v${one} (live)` : `v${one}`])}
             onInput={(next) => setQuery({ version: next })}
           />
           <SelectField
@@ -98,7 +79,7 @@ export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data:
           />
         </div>
         <div class="row">
-          <Button kind="primary" type="submit" disabled={!isValid || running !== undefined} onClick={run}>
+          <Button kind="primary" type="submit" disabled={!isValid || running !== undefined} onClick={rehearse}>
             Rehearse
           </Button>
           {running === undefined ? null : (
@@ -109,7 +90,7 @@ export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data:
           )}
         </div>
       </form>
-      {error === undefined ? null : <ErrorBox error={error} onRetry={() => void run()} />}
+      {error === undefined ? null : <ErrorBox error={error} onRetry={() => void rehearse()} />}
       <section aria-live="polite" aria-label="Report">
         {shown === undefined ? (
           <p class="faint">The report appears here: which calls are identical, and how the others differ.</p>
@@ -121,6 +102,45 @@ export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data:
       </section>
     </div>
   );
+}
+
+interface RehearsalRequest {
+  readonly version: number;
+  /** Ms since 1970. */
+  readonly since: number;
+  readonly sample: number;
+}
+
+interface RunningRehearsal {
+  readonly shown: Shown | undefined;
+  readonly error: unknown;
+  /** Set while a rehearsal runs, which it stops. */
+  readonly running: AbortController | undefined;
+  readonly run: (body: RehearsalRequest) => Promise<void>;
+}
+
+/** Runs rehearsals, and keeps the report of the last one. Leaving the page stops the one that runs. */
+function useRehearsal(path: string): RunningRehearsal {
+  const [shown, setShown] = useState<Shown>();
+  const [error, setError] = useState<unknown>();
+  const [running, setRunning] = useState<AbortController>();
+  const current = useRef<AbortController>(undefined);
+  useEffect(() => () => current.current?.abort(), []);
+  const run = async (body: RehearsalRequest): Promise<void> => {
+    const stop = new AbortController();
+    current.current = stop;
+    setRunning(stop);
+    setError(undefined);
+    try {
+      const report = await request<RehearsalData>("POST", path, { body, signal: stop.signal });
+      setShown({ report, version: String(body.version) });
+    } catch (thrown) {
+      if (!stop.signal.aborted) setError(thrown);
+    } finally {
+      setRunning(undefined);
+    }
+  };
+  return { shown, error, running, run };
 }
 
 function Nothing({ tenantId, name, report }: ToolProps & { readonly report: RehearsalData }): JSX.Element {
