@@ -1,4 +1,4 @@
-// createBundler(): adds a cache to bundleTool, shares identical concurrent builds, reuses build processes, and shares them fairly.
+// The Bundler: adds a cache to bundleTool, shares identical concurrent builds, reuses build processes, and shares them fairly.
 import * as z from "zod";
 import { ToolError } from "../sandbox/contract/errors.ts";
 import { plainObject } from "../sandbox/contract/plain-object.ts";
@@ -237,8 +237,4 @@ export class Bundler {
     if (!isFirst && owner !== undefined) await this.#cache.claim(owner, ownedKey);
     return { built, stored: this.#cache.set(isFirst ? key : ownedKey, built) };
   }
-}
-
-export function createBundler(options: BundlerOptions): Bundler {
-  return new Bundler(options);
 }

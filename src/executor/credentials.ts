@@ -33,7 +33,7 @@ export interface WrittenCredentials {
  * Writes credentials of a control plane and of executors into a folder, and the users of the NATS server. Existing
  * credentials stay valid and are listed again. To revoke an executor, delete its file and run it again.
  * @param pool pool of these executors. NATS lets them get calls of no other. Default: `default`
- * @throws {ToolError} PARAM_INVALID, as a rejection, for invalid names, for files that are no credentials, and for an executor that has
+ * @throws {ToolError} PARAM_INVALID, as a rejection, for invalid names, for files that are not credentials, and for an executor that has
  *   credentials of another pool
  */
 export async function writeCredentials(

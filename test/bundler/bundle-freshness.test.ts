@@ -2,13 +2,13 @@
 import { cpSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type Bundler, type BundlerOptions, createBundler } from "../../src/bundler/bundler.ts";
+import { Bundler, type BundlerOptions } from "../../src/bundler/bundler.ts";
 import { createBundleCache } from "../../src/bundler/cache/bundle-cache.ts";
 import type { ToolSource } from "../../src/bundler/tool-bundle.ts";
 import { evaluate, failureOf, makeFolder, packageFiles, REPOSITORY, writeFiles } from "./workbench.ts";
 
 function makeBundler(options: Partial<BundlerOptions> = {}): Bundler {
-  return createBundler({ cache: createBundleCache(), root: REPOSITORY, limits: { timeoutMs: 200_000 }, ...options });
+  return new Bundler({ cache: createBundleCache(), root: REPOSITORY, limits: { timeoutMs: 200_000 }, ...options });
 }
 
 async function outcome(bundler: Bundler, source: ToolSource): Promise<[boolean, unknown]> {
@@ -16,7 +16,7 @@ async function outcome(bundler: Bundler, source: ToolSource): Promise<[boolean, 
   return [cached, (await evaluate(bundle)).value];
 }
 
-describe("createBundler() rebuilds when", () => {
+describe("a Bundler rebuilds when", () => {
   const changes: readonly (readonly [string, (root: string) => void, boolean, unknown])[] = [
     ["nothing changed: no rebuild", () => undefined, true, ["entry", "lib", "pkg"]],
     [

@@ -1,10 +1,10 @@
-// Tests createBundler(): when it builds, when it uses the cache, and what callers receive when others abort.
+// Tests the Bundler: when it builds, when it uses the cache, and what callers receive when others abort.
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifacts.ts";
-import { Bundler, type BundlerOptions, createBundler } from "../../src/bundler/bundler.ts";
+import { Bundler, type BundlerOptions } from "../../src/bundler/bundler.ts";
 import { createBundleCache } from "../../src/bundler/cache/bundle-cache.ts";
 import { BuildProcesses } from "../../src/bundler/compile/child/build-processes.ts";
 import type { ToolSource } from "../../src/bundler/tool-bundle.ts";
@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 function makeBundler(options: Partial<BundlerOptions> = {}): Bundler {
-  const bundler = createBundler({
+  const bundler = new Bundler({
     cache: createBundleCache(),
     root: REPOSITORY,
     limits: LIMITS,
@@ -62,7 +62,7 @@ async function untilBuilding(count: number): Promise<void> {
   while (children().length < count) await sleep(5);
 }
 
-describe("createBundler() builds once", () => {
+describe("a Bundler builds once", () => {
   test("bundles a package that joins the text of a file to its folder", async () => {
     // Emscripten joins its folder to a name that may be a data: URL.
     const url = `data:application/octet-stream;base64,${"A".repeat(9_000)}`;
@@ -128,7 +128,7 @@ describe("createBundler() builds once", () => {
   });
 });
 
-describe("createBundler() with callers that abort", () => {
+describe("a Bundler with callers that abort", () => {
   test("an aborted caller does not stop the others", async () => {
     const { bundler, open } = await makeGatedBundler();
     const source = { source: "export default 1" };

@@ -2,7 +2,7 @@
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { createBundler } from "../../src/bundler/bundler.ts";
+import { Bundler } from "../../src/bundler/bundler.ts";
 import { createBundleCache } from "../../src/bundler/cache/bundle-cache.ts";
 import { openCode } from "../support/guest.ts";
 import { buildHere, evaluate, failureOf, makeFolder, writeFiles } from "./workbench.ts";
@@ -154,8 +154,8 @@ describe("a linked package", () => {
     const root = makeWorkspace();
     writeFiles(root, { "packages/app/src/index.ts": 'export const name = "one"' });
     const cache = createBundleCache();
-    await using open = createBundler({ cache, root, linkedPackages: [join(root, "packages")] });
-    await using closed = createBundler({ cache, root });
+    await using open = new Bundler({ cache, root, linkedPackages: [join(root, "packages")] });
+    await using closed = new Bundler({ cache, root });
     const first = await open.bundle({ source: SOURCE });
     expect((await open.bundle({ source: SOURCE })).cached).toBe(true);
     await expect(closed.bundle({ source: SOURCE })).rejects.toMatchObject({ code: "BUNDLE_FAILED" });

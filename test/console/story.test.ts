@@ -104,7 +104,7 @@ describe("the console", () => {
     const lastLine = page.getByText(/^line \d+$/).last();
     await lastLine.waitFor();
     await page.getByRole("link", { name: "Timeline and details" }).click();
-    // The timeline so far: the tool runs, and its bar says for how long.
+    // The unfinished timeline: the tool runs, and its bar says for how long.
     const running = page.getByLabel("Spans of the call").locator(".span-row").filter({ hasText: "Run the tool" });
     await running.getByText("running").waitFor();
     const lasted = await running.locator(".span-ms").textContent();

@@ -1,4 +1,4 @@
-// The timeline so far of a call that runs on an executor: its stages follow each other although the tool reports nothing.
+// The unfinished timeline of a call that runs on an executor: its stages follow each other although the tool reports nothing.
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Fleet, openFleet } from "../support/fleet.ts";
 import { hasNatsServer } from "../support/nats-server.ts";

@@ -34,6 +34,6 @@ test("names the host if no port can be opened there", async () => {
   const server = createServer({ dataDir, host: "203.0.113.1", port: 0, logLevel: "silent" });
   await expect(server).rejects.toMatchObject({
     code: "PARAM_INVALID",
-    message: 'options.host: "203.0.113.1" is no address of this machine (EADDRNOTAVAIL)',
+    message: 'options.host: "203.0.113.1" is not an address of this machine (EADDRNOTAVAIL)',
   });
 });

@@ -199,7 +199,7 @@ describe("three servers with one Postgres", () => {
     expect((await two("GET", path.replace("acme", "beta"))).status).toBe(404);
   });
 
-  test("the timeline so far of a call that runs elsewhere is that of its replica", async () => {
+  test("the unfinished timeline of a call that runs elsewhere is that of its replica", async () => {
     await deploy(one, "acme", "tells", SAYS);
     const call = one<Call>("POST", "/v1/tenants/acme/tools/tells/calls", { input: { lines: 1, room: "t" } });
     const id = await runningAt(one, "acme");

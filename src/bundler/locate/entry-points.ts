@@ -73,10 +73,10 @@ export const isBetterReplaced = (builtin: string): boolean =>
 interface PackageNeeds {
   readonly metadata: PackageMetadata;
   readonly dependencies: Set<string>;
-  /** Whether its build for Node is not the best one here. */
-  isBlocked: boolean;
+  /** Whether its build for browsers is better here. */
+  prefersBrowserBuild: boolean;
   /** Whether its build for Node cannot work. */
-  isFailing: boolean;
+  failsInNodeBuild: boolean;
 }
 
 /** Packages that load native code. What needs it fails in every tool, as with a failing built-in. */
@@ -101,16 +101,21 @@ function collectNeeds(metafile: Metafile, packageOf: (input: string) => PackageM
   for (const input of inOutput) {
     const metadata = packageOf(input);
     if (metadata === undefined) continue;
-    const isBlocked = BROWSER_ONLY.has(metadata.name ?? "") || NATIVE_LOADERS.has(metadata.name ?? "");
-    const isFailing = NATIVE_LOADERS.has(metadata.name ?? "");
-    const needs = packages.get(metadata.folder) ?? { metadata, dependencies: new Set(), isBlocked, isFailing };
+    const prefersBrowserBuild = BROWSER_ONLY.has(metadata.name ?? "") || NATIVE_LOADERS.has(metadata.name ?? "");
+    const failsInNodeBuild = NATIVE_LOADERS.has(metadata.name ?? "");
+    const needs = packages.get(metadata.folder) ?? {
+      metadata,
+      dependencies: new Set(),
+      prefersBrowserBuild,
+      failsInNodeBuild,
+    };
     packages.set(metadata.folder, needs);
     for (const { path } of metafile.inputs[input]?.imports ?? []) {
       const dependency = packageOf(path);
       if (dependency !== undefined) needs.dependencies.add(dependency.folder);
       const builtin = path.startsWith("node:") ? (findBuiltin(path) ?? "") : "";
-      needs.isFailing ||= FAILING_BUILTINS.has(builtin);
-      needs.isBlocked ||= needs.isFailing || SLOWER_BUILTINS.has(builtin);
+      needs.failsInNodeBuild ||= FAILING_BUILTINS.has(builtin);
+      needs.prefersBrowserBuild ||= needs.failsInNodeBuild || SLOWER_BUILTINS.has(builtin);
     }
   }
   return packages;
@@ -121,7 +126,7 @@ function collectNeeds(metafile: Metafile, packageOf: (input: string) => PackageM
  */
 function concernsImporters(needs: PackageNeeds | undefined): boolean {
   if (needs === undefined || NODE_ONLY.has(needs.metadata.name ?? "")) return false;
-  return needs.isBlocked && (needs.isFailing || needs.metadata.hasBrowserBuild);
+  return needs.prefersBrowserBuild && (needs.failsInNodeBuild || needs.metadata.hasBrowserBuild);
 }
 
 /**
@@ -138,16 +143,18 @@ export function findBrowserPackages(
   for (let hasChanged = true; hasChanged; ) {
     hasChanged = false;
     for (const needs of packages.values()) {
-      const before = [needs.isBlocked, needs.isFailing];
+      const before = [needs.prefersBrowserBuild, needs.failsInNodeBuild];
       const reasons = [...needs.dependencies.difference(worse)]
         .map((folder) => packages.get(folder))
         .filter(concernsImporters);
-      needs.isBlocked ||= reasons.length > 0;
-      needs.isFailing ||= reasons.some((reason) => reason?.isFailing === true && !reason.metadata.hasBrowserBuild);
-      hasChanged ||= before[0] !== needs.isBlocked || before[1] !== needs.isFailing;
+      needs.prefersBrowserBuild ||= reasons.length > 0;
+      needs.failsInNodeBuild ||= reasons.some(
+        (reason) => reason?.failsInNodeBuild === true && !reason.metadata.hasBrowserBuild,
+      );
+      hasChanged ||= before[0] !== needs.prefersBrowserBuild || before[1] !== needs.failsInNodeBuild;
     }
   }
-  const found = [...packages.values()].filter((needs) => needs.isBlocked && hasOtherBuild(needs));
+  const found = [...packages.values()].filter((needs) => needs.prefersBrowserBuild && hasOtherBuild(needs));
   return new Set(found.map(({ metadata }) => metadata.folder));
 }
 
@@ -173,7 +180,12 @@ export function findWorseBuilds(
   const needsAfter = collectNeeds(after, packageOf);
   const inputs = inputsByPackage(after, packageOf);
   const isWorse = (folder: string): boolean => {
-    const { isBlocked = false, isFailing = true, dependencies = new Set<string>(), metadata } = needs.get(folder) ?? {};
+    const {
+      prefersBrowserBuild = false,
+      failsInNodeBuild = true,
+      dependencies = new Set<string>(),
+      metadata,
+    } = needs.get(folder) ?? {};
     if (BROWSER_ONLY.has(metadata?.name ?? "")) return false;
     const added = [...(needsAfter.get(folder)?.dependencies.difference(dependencies) ?? [])];
     const files = [folder, ...added].flatMap((each) => inputs.get(each) ?? []);
@@ -181,7 +193,7 @@ export function findWorseBuilds(
     const texts = files.filter((file) => !file.endsWith(".json")).map(readText);
     if (texts.some((text) => CONNECTS.test(text))) return false;
     if (texts.some((text) => NEEDS_PAGE.test(text))) return true;
-    return isBlocked && !isFailing && added.length === 0;
+    return prefersBrowserBuild && !failsInNodeBuild && added.length === 0;
   };
   return new Set([...folders].filter(isWorse));
 }

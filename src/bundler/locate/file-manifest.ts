@@ -75,7 +75,7 @@ export class FileManifest {
     });
   }
 
-  /** Records a dependency without counting it. Package manifests are read, but they are no input of the bundle. Returns the hash of the file. */
+  /** Records a dependency without counting it. Package manifests are read, but they are not an input of the bundle. Returns the hash of the file. */
   record(owner: FileOwner, file: ContainedFile): string {
     const sha256 = createHash("sha256").update(file.contents).digest("hex");
     this.#dependencies.set(file.realPath, {

@@ -133,7 +133,7 @@ async function printTool(tenant: TenantClient, tool: string, { print, isFollowin
   }
 }
 
-/** Returns the latest calls of a tool, and all others that a follower lists again: those are no news to it. */
+/** Returns the latest calls of a tool, and the earlier ones that a follower lists again and must not show as new. */
 async function takeRecent(tenant: TenantClient, tool: string): Promise<readonly Call[]> {
   const calls: Call[] = [];
   for await (const call of tenant.calls({ tool, limit: PAGE })) {

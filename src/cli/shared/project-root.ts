@@ -14,7 +14,7 @@ function findProject(path: string): string | undefined {
   }
 }
 
-/** Returns the folders of `--linked-package`. @throws {UsageError} for what is no folder */
+/** Returns the folders of `--linked-package`. @throws {UsageError} for a path that is not a folder */
 function readLinkedPackages({ values }: Pick<Arguments, "values">): readonly string[] {
   const folders = (values["linked-package"] ?? []) as readonly string[];
   for (const folder of folders) {
@@ -28,7 +28,7 @@ function readLinkedPackages({ values }: Pick<Arguments, "values">): readonly str
  * Returns options for the Glovebox of a command: the folder up to which packages of its tools are looked up, and the folders of
  * `--linked-package`. The first is the tools' project if they share one and the working directory does not contain it; otherwise the default.
  * @param paths paths of tools, as the user gave them
- * @throws {UsageError} for a linked package that is no folder
+ * @throws {UsageError} for a linked package that is not a folder
  */
 export function findPackages(
   paths: readonly string[],

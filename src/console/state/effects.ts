@@ -1,4 +1,4 @@
-// Says in words what a tool can do to the world: what its author declares, and what its capabilities allow.
+// Describes the effects of a tool in short texts: the hints of its author, and what its capabilities allow.
 
 interface Definition {
   readonly description?: unknown;

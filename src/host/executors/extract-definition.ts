@@ -72,7 +72,7 @@ export interface DefinitionExtractorOptions {
 export interface ExtractionOptions {
   /** Owner that keeps the process if it has none yet. Without an owner, the process is ended. */
   readonly owner: string | undefined;
-  /** Tenant that is charged for the run. */
+  /** Account that is charged for the run: a separate key for the tenant's builds. */
   readonly account: string;
   readonly weight: number;
   readonly limits: Limits;

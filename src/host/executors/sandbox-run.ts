@@ -83,7 +83,7 @@ export class SandboxRun implements CallListener, ChainedRun {
     this.#log = log;
     this.#pool = pool;
     const { tenantId, chunks } = call;
-    this.#cpuAccount = { account: tenantId, charge: (ms) => pool.chargeHostTime(tenantId, ms) };
+    this.#cpuAccount = { key: tenantId, charge: (ms) => pool.chargeHostTime(tenantId, ms) };
     const { record, replay, run } = call.context;
     this.#redactor = tool.session?.redactor ?? run?.createRedactor();
     log.redactor = this.#redactor;

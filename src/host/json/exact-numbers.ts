@@ -13,7 +13,7 @@ interface Decimal {
   readonly exponent: number;
 }
 
-/** Reads digits, without the sign and without zeros at both ends; undefined for a text that is no decimal number. */
+/** Reads digits, without the sign and without zeros at both ends; undefined for a text that is not a decimal number. */
 function toDecimal(text: string): Decimal | undefined {
   const [, , whole = "", fraction = "", power = "0"] = DECIMAL.exec(text.trim()) ?? [];
   if (whole === "" && fraction === "") return undefined;
@@ -32,7 +32,7 @@ export interface WrittenNumber {
   readonly isExact: boolean;
 }
 
-/** Returns undefined for a text that is no decimal number. The value of one that is too large is infinite. */
+/** Returns undefined for a text that is not a decimal number. The value of one that is too large is infinite. */
 export function readNumber(text: string): WrittenNumber | undefined {
   const written = toDecimal(text);
   if (written === undefined) return undefined;

@@ -103,6 +103,7 @@ export class PythonDefinitionExtractor {
         modules: tool.modules,
         job: {
           ...pythonPlacementOf(owner ?? `extract:${sha256}`, limits),
+          // Not the id of the tenant. Only the top level of the module can see it: main() is not called.
           order: { type: "call", tool: profileOf(tool, options), callId: "describe", tenantId: account },
           bundle: { ...tool.bundle, codeCache: tool.codeCache, modules: tool.modules },
           input: toDescribeRun(source, limits),

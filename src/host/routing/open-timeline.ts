@@ -1,4 +1,4 @@
-// The timeline so far of a call that runs, with those of its nested calls, for an operator who watches it.
+// The unfinished timeline of a running call, with those of its nested calls, for an operator who watches it.
 import type { TimelineSpan } from "../contract/timeline-span.ts";
 import type { NestedCall } from "../contract/tool-call.ts";
 import type { OpenCalls, TrackedCall } from "./open-calls.ts";
@@ -16,7 +16,7 @@ export interface OpenTimeline {
   readonly calls: readonly NestedCall[];
 }
 
-/** Returns the timeline so far of a call; undefined if its caller did not request one. */
+/** Returns the unfinished timeline of a call; undefined if its caller did not request one. */
 export function timelineOf(call: TrackedCall, open: OpenCalls): OpenTimeline | undefined {
   const spans = call.progress?.timelineSoFar(MAX_SPANS);
   return spans === undefined ? undefined : { spans, calls: new NestedReader(open).callsOf(call, spans) };

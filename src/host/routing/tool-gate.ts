@@ -158,7 +158,7 @@ export class ToolGate {
   }
 }
 
-/** Reasons with which a client returns the default value that it was given: the flag is not set. */
+/** Returns a flag function that evaluates flags with an OpenFeature client. A flag that is missing or disabled is not set. */
 function askClient(client: FlagClient): FlagFunction {
   return async (flag, { tenantId, toolName }) => {
     const details = await client.getBooleanDetails(flag, false, { targetingKey: tenantId, tenantId, toolName });

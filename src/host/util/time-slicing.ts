@@ -6,7 +6,8 @@ const SLICE_MS = 2;
 
 /** The CPU account that is charged for a piece of work. */
 export interface CpuAccount {
-  readonly account: string;
+  /** Key of the account. Work of one account runs in order. */
+  readonly key: string;
   /** Receives the host's time in ms that each slice took. */
   charge(ms: number): void;
 }
@@ -79,7 +80,7 @@ export async function runTimeSliced(
   signal: AbortSignal | undefined,
   cpuAccount?: CpuAccount,
 ): Promise<void> {
-  const account = cpuAccount?.account ?? Symbol();
+  const account = cpuAccount?.key ?? Symbol();
   for (let isDone = false, hasBegun = false; !isDone; hasBegun = true) {
     await timeSliceQueue.next(account, hasBegun, signal);
     const began = performance.now();

@@ -192,7 +192,7 @@ export class WorkerManager implements Disposable {
     const worker = warmProcess ?? (mayStart ? this.#spawn({ idlePriority, ...start }) : undefined);
     if (worker === undefined) return undefined;
     worker.owner = owner;
-    // The process is unused: failing to set its priority is no reason to end it.
+    // The process is unused: failing to set its priority is not a reason to end it.
     if (worker.isReady) worker.setNiceness(this.priorities.nicenessOf(worker, owner));
     if (worker.isDead) return undefined;
     this.watch();

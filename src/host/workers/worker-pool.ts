@@ -34,7 +34,7 @@ export interface WorkerPoolOptions extends WorkerManagerOptions {
   readonly maxQueued: number;
 }
 
-/** Attempts of a job whose process dies before it has begun. Three deaths in a row are no coincidence. */
+/** Attempts of a job whose process dies before it has begun. Three deaths in a row are not a coincidence. */
 const MAX_ATTEMPTS = 3;
 const MAX_IDLE_KEYS = 64;
 /** CPU time in ms that creating an isolate may take on a busy machine. It does not count as the tool's. */

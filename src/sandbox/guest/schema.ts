@@ -53,7 +53,7 @@ function nonJsonKind(value: object, isNested: boolean, isSchema: boolean): strin
   if (typeof (value as { readonly then?: unknown }).then === "function") return "a promise that is not awaited";
   const tag = StringPrototypeSlice(ObjectPrototypeToString(value), 8, -1);
   const hasText = typeof (value as { readonly toJSON?: unknown }).toJSON === "function";
-  // JSON makes a string of a date, which is no schema.
+  // JSON makes a string of a date, which is not a schema.
   if (hasText && (isNested || tag !== "Date")) return undefined;
   if (tag !== "Object" && tag !== "Array" && tag !== "Module") return `an object of type ${truncateText(tag, 40)}`;
   const prototype = ReflectGetPrototypeOf(value);

@@ -21,7 +21,7 @@ const MAX_KEY_LENGTH = 64;
 
 type Attributes = { [name: string]: string | number | boolean };
 
-/** Copies attributes within limits. @throws {TypeError} for a value that is no text, finite number or boolean */
+/** Copies attributes within limits. @throws {TypeError} for a value that is not a text, a finite number or a boolean */
 function toAttributes(given: unknown): Attributes | undefined {
   if (given === undefined) return undefined;
   if (typeof given !== "object" || given === null)

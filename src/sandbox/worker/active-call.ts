@@ -401,7 +401,7 @@ export class ActiveCall implements PreparingCall, CpuShareAccount {
 const hasCrashed = ({ outcome, text }: GuestEnd): boolean =>
   outcome === "thrown" && text.includes(`"code":"${INTERPRETER_CRASHED}"`);
 
-/** Returns the parts of an `ended` frame, see messages.ts. */
+/** Returns the parts of an `ended` frame; see EndedSchema in worker-messages.ts. */
 function partsOf({ text, bytes, content }: GuestEnd): (string | Uint8Array)[] {
   if (bytes === undefined && content === undefined) return [text];
   const parts = [text, bytes?.header ?? "", bytes?.data ?? ""];

@@ -72,7 +72,7 @@ export class WarmPythonIsolates {
     return artifacts;
   }
 
-  /** Returns nothing if the bytes are no module: then no isolate can be loaded, and the next call reports it. */
+  /** Returns nothing if the bytes are not a module: then no isolate can be loaded, and the next call reports it. */
   #compile(): object | undefined {
     const bytes = this.#engine.assets.get(PYTHON_ASSETS[0]);
     try {

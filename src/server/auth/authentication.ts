@@ -159,7 +159,7 @@ export class RequestAuthenticator implements AsyncDisposable {
     tenantId: string,
     options?: { readonly isDeletion?: boolean },
   ): Promise<TenantRecord | AccessDenial> {
-    // A text that can be no id, such as one with a NUL, is not looked up: Postgres would reject it.
+    // A text that cannot be an id, such as one with a NUL, is not looked up: Postgres would reject it.
     const mayAct = sender?.tenantId === null ? TENANT_PATTERN.test(tenantId) : sender?.tenantId === tenantId;
     // Another tenant is not looked up, so that the time of the answer does not tell whether it exists.
     if (sender !== undefined && !mayAct) return "key_revoked";
@@ -170,7 +170,7 @@ export class RequestAuthenticator implements AsyncDisposable {
 
   /**
    * Returns the caller of a call that another replica passes on, as it is now; undefined for a key that is revoked, expired or removed. A caller
-   * that is no key, such as a user, belongs to the tenant of its call: the other replica has verified its token or session.
+   * that is not a key, such as a user, belongs to the tenant of its call: the other replica has verified its token or session.
    */
   async caller(callerId: string, tenantId: string): Promise<Sender | undefined> {
     if (!isKeyId(callerId)) return { tenantId };

@@ -209,7 +209,7 @@ export class OidcSignIn {
     const read = (name: string): unknown => (Object.hasOwn(claims, name) ? claims[name] : undefined);
     const [subject, tenantId] = [read("sub"), read(tenantClaim)];
     if (typeof subject !== "string" || !SUBJECT_PATTERN.test(subject)) return undefined;
-    // A user without a tenant is no operator of the platform.
+    // A user without a tenant is not an operator of the platform.
     if (typeof tenantId !== "string" || !TENANT_PATTERN.test(tenantId)) return undefined;
     return { subject, tenantId, scopes: scopesOf(read(scopeClaim), scopePrefix) };
   }

@@ -61,7 +61,7 @@ export async function createTokenVerifier(
       if (caller instanceof Response) throw await toError(caller);
       const { claims, subject } = caller;
       const tenantId = Object.hasOwn(claims, tenantClaim) ? claims[tenantClaim] : undefined;
-      // A token without a tenant is no token of the platform: it is not accepted.
+      // A token without a tenant is not a token of the platform: it is rejected.
       if (typeof tenantId !== "string" || !TENANT_PATTERN.test(tenantId))
         throw invalid(`The token does not name a tenant (${tenantClaim})`);
       if (subject === undefined || subject.length > MAX_SUBJECT || !/^[\x21-\x7e]+$/.test(subject))

@@ -192,7 +192,7 @@ export class CallService implements AsyncDisposable {
     }
   }
 
-  /** Runs a call of a tool that is no tool of the tenant's, such as those of its code mode, and adds its record. Never rejects. */
+  /** Runs a call of a tool that the tenant has not deployed, such as those of its code mode, and adds its record. Never rejects. */
   async runOn(
     host: Pick<Glovebox, "execute">,
     toolCall: ToolCall,

@@ -29,7 +29,7 @@ export function effectsOf(result: ToolResult): CallOutcome["effects"] {
 
 /** Returns JSON text of a value without the secrets in it. */
 export function toStoredJson(value: unknown): string {
-  // A number alone is no secret unless it has many digits, and redaction has a price for each value.
+  // A number alone is not a secret unless it has many digits, and redaction has a price for each value.
   const isPlain = value === null || typeof value === "boolean" || (typeof value === "number" && Math.abs(value) < 1e9);
   return JSON.stringify((isPlain ? value : redactStored(value)) ?? null);
 }

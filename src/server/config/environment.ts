@@ -1,4 +1,5 @@
-// The environment variables of a server: one for each option of the schema. Unknown ones are errors, so that a wrong name is no silent default.
+// The environment variables of a server: one for each option of the schema. Unknown ones are errors, because a misspelt name would otherwise
+// leave the default without a notice.
 import type * as z from "zod";
 import { findNearestName } from "../../host/config/option-errors.ts";
 import { ToolError } from "../../host/index.ts";

@@ -40,7 +40,7 @@ export function withEtag<Shown extends object>(
 /**
  * Checks the condition of a change. Call it in the transaction of the change.
  * @param etag of the resource as it is now; undefined if there is none
- * @throws {RequestError} PRECONDITION_FAILED if the client has read another state; INVALID for a header that is no list of entity tags
+ * @throws {RequestError} PRECONDITION_FAILED if the client has read another state; INVALID for a header that is not a list of entity tags
  */
 export function checkIfMatch(c: Context<AppEnv>, etag: string | undefined): void {
   const header = c.req.header("if-match")?.trim();

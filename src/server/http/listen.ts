@@ -65,7 +65,7 @@ export async function listen(
         reject(
           new ToolError(
             "PARAM_INVALID",
-            `options.host: ${JSON.stringify(host)} is no address of this machine (${code})`,
+            `options.host: ${JSON.stringify(host)} is not an address of this machine (${code})`,
           ),
         );
       else reject(new ToolError("PARAM_INVALID", `options.port: Port ${port} of ${host} ${why}`));

@@ -140,7 +140,7 @@ export function answerUnparsed(server: Server, limits: ParserLimits): void {
       if (socket.writable)
         socket.write(
           toMessage(
-            new RequestError("METHOD_NOT_ALLOWED", "Expected a request to this server, which is no proxy", {
+            new RequestError("METHOD_NOT_ALLOWED", "Expected a request to this server, which is not a proxy", {
               headers: { allow: "GET" },
             }),
           ),

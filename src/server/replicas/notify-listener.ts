@@ -20,7 +20,7 @@ export interface NotifyListenerDependencies {
   /** Sends the notifications of the test, over another connection. */
   readonly db: Db;
   readonly replicaId: string;
-  /** Called for each notification that is no test. */
+  /** Called for each notification that is not a test. */
   readonly onNotification: () => void;
 }
 
@@ -45,7 +45,7 @@ export class NotifyListener implements AsyncDisposable {
     const { signal } = this.#stop;
     let delay = FIRST_DELAY_MS;
     while (!signal.aborted) {
-      // A connection that cannot be had is no error to report: messages are read without it, a little later.
+      // A failed connection is not reported: messages are then read by polling, a little later.
       if (await this.#listen().catch(() => false)) delay = FIRST_DELAY_MS;
       this.#isProven = false;
       await pause(delay * (1 + Math.random() / 4), signal);
@@ -77,7 +77,7 @@ export class NotifyListener implements AsyncDisposable {
       await client.query(`listen ${CHANNEL}`);
       while (!ended.signal.aborted && (await this.#probe(ended.signal))) {
         this.#isProven = true;
-        // What was sent before it listened.
+        // Reads messages that were sent before the connection listened.
         if (!hasWorked) onNotification();
         hasWorked = true;
         await pause(PROBE_MS, ended.signal);

@@ -125,7 +125,7 @@ export function showRun(row: RunRow, result?: ToolResult | undefined): object {
 
 function toStoredResult({ kind }: RunRecord, result: ToolResult, keepContent: boolean): string {
   if (!keepContent && result.success) {
-    // The status of code says whether it has thrown, and is no content.
+    // The status of code says whether it has thrown. It is not content.
     const { status = null } = (kind === "code" ? result.output : {}) as { readonly status?: string };
     const output = kind === "code" ? { status } : null;
     return JSON.stringify({ ...result, output, content: undefined, logs: [] });

@@ -175,7 +175,7 @@ describe("the timeline of a call", () => {
   });
 });
 
-describe("the timeline so far of a call that runs", () => {
+describe("the unfinished timeline of a running call", () => {
   const shapeOf = (spans: readonly TimelineSpan[] = []): readonly string[] =>
     spans.map(
       ({ kind, name, isOpen }) => `${kind === "capability" || kind === "tool" ? name : kind}${isOpen ? " …" : ""}`,

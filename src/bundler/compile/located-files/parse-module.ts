@@ -18,7 +18,7 @@ export function parseModule(text: string): Syntax | undefined {
     try {
       return parse(text, { ...PARSE_OPTIONS, sourceType }) as unknown as Syntax;
     } catch {
-      // Sloppy code is no module. esbuild reports code that is neither.
+      // Sloppy code is not a module. esbuild reports code that is neither.
     }
   }
   return undefined;

@@ -132,7 +132,11 @@ function Decided({ tenantId }: TenantProps): JSX.Element {
       caption={`Decided approvals, the latest ${MAX_SHOWN} of each state`}
       items={value}
       keyOf={({ id }) => id}
-      empty={<Empty title="No call was decided yet">Approved, denied and expired calls appear here.</Empty>}
+      empty={
+        <Empty title="No call was decided yet">
+          Calls that were approved, denied, cancelled or expired appear here.
+        </Empty>
+      }
       columns={[
         { name: "State", cell: ({ state }) => <Badge>{state}</Badge> },
         {

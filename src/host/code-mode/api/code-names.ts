@@ -18,7 +18,7 @@ const RESERVED: ReadonlySet<string> = new Set([
   ..."False None True and as assert async def del elif except from global is lambda nonlocal not or pass raise".split(
     " ",
   ),
-  // Members of functions and of `tools` itself, which are no tools.
+  // Members of functions and of `tools` itself, which are not tools.
   ..."call apply bind name length arguments caller prototype constructor then catch finally toJSON toString valueOf".split(
     " ",
   ),

@@ -55,7 +55,7 @@ export function toSignature({ definition, path }: DeclaredTool, names: TypeNames
   return { comment, method: `${name}(input${mark}: ${LOOSE}): Promise<unknown>;`, types: [] };
 }
 
-/** Members of every object, which are no tools: a call of one must not pass the type check. A tool of such a name has another one in code. */
+/** Members of every object, which are not tools: a call of one must not pass the type check. A tool of such a name has another one in code. */
 const NO_TOOLS = "constructor toString toLocaleString valueOf hasOwnProperty isPrototypeOf propertyIsEnumerable"
   .split(" ")
   .map((name) => `${name}: never;`)

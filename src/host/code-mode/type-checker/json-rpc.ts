@@ -18,7 +18,7 @@ type Message = z.infer<typeof MessageSchema>;
 
 const failed = (message: string): ToolError => new ToolError("INTERNAL", `The type checker sent ${message}`);
 
-/** Splits a stream of bytes into messages. @throws {ToolError} INTERNAL for bytes that are no message */
+/** Splits a stream of bytes into messages. @throws {ToolError} INTERNAL for bytes that are not a message */
 class MessageReader {
   #bytes: Buffer = Buffer.alloc(0);
 

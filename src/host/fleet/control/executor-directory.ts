@@ -283,7 +283,7 @@ export class ExecutorDirectory implements AsyncDisposable {
     this.#foreignAt.set(id, now);
     this.#options.onError(
       new Error(
-        `Bytes that are no message of Glovebox arrived on the subject of the executor ${id} and were ignored. Check that no stream captures "glovebox.control.>", and that NATS uses the current users file`,
+        `Bytes that are not a Glovebox message arrived on the subject of the executor ${id} and were ignored. Check that no stream captures "glovebox.control.>", and that NATS uses the current users file`,
       ),
     );
   }

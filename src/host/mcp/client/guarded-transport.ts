@@ -211,7 +211,10 @@ export class GuardedTransport implements Transport {
     }
   }
 
-  /** Returns whether a message is passed on. A request with the id of an open one is not: their responses could not be told apart. */
+  /**
+   * Returns whether a message is passed on. Rejects a request that has the id of an unanswered one, because their responses could not be
+   * distinguished.
+   */
   #accepts(message: Extract<JSONRPCMessage, { method: string }>): boolean {
     if (!("id" in message)) {
       // A request that the server has cancelled gets no response.

@@ -77,7 +77,7 @@ export class ProcessCalls implements Iterable<OpenCall> {
     return sum;
   }
 
-  /** Whether a call keeps the process from reading messages; see `mainThreadMs` in messages.ts. */
+  /** Whether a call keeps the process from reading messages; see `mainThreadMs` in host-messages.ts. */
   get runsOnMainThread(): boolean {
     for (const call of this.#calls) if (call.runsOnMainThread) return true;
     return false;

@@ -232,7 +232,7 @@ export class WorkerProcess {
   get awaited(): number {
     return this.#calls.awaited;
   }
-  /** Whether a call keeps the process from reading messages; see `mainThreadMs` in messages.ts. */
+  /** Whether a call keeps the process from reading messages; see `mainThreadMs` in host-messages.ts. */
   get runsOnMainThread(): boolean {
     return this.#calls.runsOnMainThread;
   }

@@ -1,4 +1,4 @@
-// Decides which queued call runs next. Calls wait by account (a tenant) and tool; the account that has used the least
+// Decides which queued call runs next. Calls wait by account (a tenant, or its builds) and tool; the account that has used the least
 // CPU time for its weight goes first. This is start-time fair queuing (Goyal, Vin, Cheng 1996) with CPU time in place
 // of packet lengths.
 import { ToolError } from "../../../sandbox/contract/errors.ts";
@@ -15,7 +15,7 @@ export interface QueueLimits {
 
 /** The account and tool of an entry, with their limits. */
 export interface Claim {
-  /** Account that is charged: a tenant. */
+  /** Account that is charged: the id of a tenant, or a separate key for the tenant's builds. */
   readonly account: string;
   /** Relative share of the CPU time of all accounts. */
   readonly weight: number;

@@ -8,7 +8,7 @@ export const ownerOfTenant = (tenantId: string): string =>
   // Quoted, so that a suffix appended to it cannot produce the key of another tenant.
   `tenant:${JSON.stringify(tenantId)}`;
 
-/** Returns the tenant that an owner belongs to, whatever its suffix; undefined if it is no single tenant's. */
+/** Returns the tenant that an owner belongs to, whatever its suffix; undefined if it does not belong to one tenant. */
 export function tenantOfOwner(owner: string): string | undefined {
   const quoted = /^tenant:("(?:[^"\\]|\\.)*")(?: |$)/.exec(owner)?.[1];
   return quoted === undefined ? undefined : (JSON.parse(quoted) as string);

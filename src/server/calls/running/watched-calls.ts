@@ -24,7 +24,7 @@ import type { LiveCall, LiveCalls } from "./live-calls.ts";
 /** Time in ms that lines wait for others, and how often they are looked for. */
 const BATCH_MS = 100;
 const POLL_MS = 150;
-/** How often the timeline so far is written, how old it may be when it is read, and how often it is looked for, in ms. */
+/** How often the unfinished timeline is written, how old it may be when it is read, and how often it is looked for, in ms. */
 const SNAPSHOT_MS = { write: 1_000, read: 3_000, poll: 50 } as const;
 /** A watcher says that it still watches in half of the time in ms after which its call's lines are not written any more. */
 const WATCH_MS = 10_000;
@@ -43,7 +43,7 @@ export interface WatchedCallsDependencies {
   readonly bus: ReplicaBus;
   readonly requests: ReplicaRequests;
   readonly live: LiveCalls;
-  /** Returns the timeline so far of a call that runs in this process; undefined if none does. */
+  /** Returns the unfinished timeline of a call that runs in this process; undefined if it does not run here. */
   readonly timelineOf: (key: LiveKey) => OpenTimeline | undefined;
   readonly onError: (error: unknown) => void;
 }

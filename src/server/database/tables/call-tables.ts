@@ -9,8 +9,7 @@ export interface CallsTable {
   /** Null until a version is chosen. */
   tool_version: number | null;
   alias: string;
-  /** `nested`: another call made it. */
-  /** `run`: a durable run that has ended. */
+  /** `nested`: another call made it. `run`: a durable run that has ended. */
   mode: "sync" | "async" | "stream" | "nested" | "run";
   state: StoredCallState;
   effects: "none" | "possible" | "complete";

@@ -155,7 +155,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
     {
       summary: "Returns what a call did and when",
       description:
-        "The call's stages and each use of a capability, by start, and its nested calls with theirs. While the call runs, it is the timeline so far: its stages, and the newest 500 uses of capabilities and spans of the tool. Empty for a timeline of more than 16 MiB. Those of its nested calls have at most 16 MiB together: later ones are left out, and can be read by the id of their call.",
+        "The call's stages and each use of a capability, by start, and its nested calls with theirs. While the call runs, the timeline is unfinished: it has its stages, and the newest 500 uses of capabilities and spans of the tool. Empty for a timeline of more than 16 MiB. Those of its nested calls have at most 16 MiB together: later ones are left out, and can be read by the id of their call.",
       params: CallParamsSchema,
       responses: { 200: json(TimelineSchema, "The timeline") },
     },
@@ -164,7 +164,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
       const { call } = input.params;
       let row = await dependencies.calls.findStored(tenantId, call);
       if (row === undefined || row.ended_at === null) {
-        // One that waits runs in no replica, so none is asked.
+        // A waiting call runs in no replica, so no replica is queried.
         const isWaiting = row !== undefined && row.state !== "running";
         const { isRunning, soFar } = isWaiting
           ? { isRunning: false, soFar: undefined }

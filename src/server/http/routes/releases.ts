@@ -103,7 +103,7 @@ export function addReleaseRoutes(app: App, dependencies: ServerDependencies): vo
     {
       summary: "Sets which versions an alias runs, and their shares",
       description:
-        "Calls without an alias run `live`. Calls that run stay on their version. Setting what the alias runs already is no change that a rollback undoes.",
+        "Calls without an alias run `live`. Calls that run stay on their version. Setting what the alias runs already changes nothing, so a rollback does not undo it.",
       params: AliasParamsSchema,
       body: SetReleaseSchema,
       isConditional: true,

@@ -1,3 +1,4 @@
+// Routes of a tenant's secrets. Their names and hosts can be read; their values can only be set.
 import { appendAudit } from "../../records/audit/audit.ts";
 import { deleteSecret, listSecrets, storeSecret } from "../../records/tenants/secrets.ts";
 import { checkPolicy } from "../../records/tenants/tenant-policy.ts";

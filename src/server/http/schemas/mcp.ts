@@ -53,7 +53,7 @@ export const JsonRpcErrorSchema = z
       code: z
         .int()
         .describe(
-          "-32700: no JSON. -32600: no valid message. -32601: unknown method. -32602: invalid parameters. -32001: unknown session. -32000: another error of the transport",
+          "-32700: invalid JSON. -32600: invalid message. -32601: unknown method. -32602: invalid parameters. -32001: unknown session. -32000: another error of the transport",
         ),
       message: z.string(),
       data: z.unknown().optional(),
@@ -147,16 +147,16 @@ export const MCP_POST: {
         "text/event-stream": { schema: StreamSchema },
       },
     },
-    202: { description: "The message is no request, and was accepted" },
+    202: { description: "The message is a notification or a response, and was accepted" },
     400: rpcError(
-      "The body is no JSON or no valid message, headers and body differ, or the session or its version is missing",
+      "The body is not JSON or not a valid message, headers and body differ, or the session or its version is missing",
     ),
     ...common,
     404: anyError(`${NO_SESSION}; or, in revision 2026-07-28, no such method`),
     406: rpcError("The client does not accept both JSON and streams, in a session of a revision of 2025"),
     408: rpcError("The body did not arrive in time"),
     413: rpcError("The body is too large"),
-    415: rpcError("The body is not application/json, or is coded"),
+    415: rpcError("The body is not application/json, or has a Content-Encoding"),
   },
 };
 

@@ -129,7 +129,7 @@ export function timelineOf(row: CallRow, nested: readonly Pick<CallRow, "id" | "
   return { spans: afterQueue(row, spans), calls: own.map(attach), isOver: true };
 }
 
-/** Returns the timeline so far of a call that has not ended. @param row undefined for a call that has none before it ends */
+/** Returns the unfinished timeline of a call. @param row undefined for a call that has none before it ends */
 export const toTimelineSoFar = (
   row: CallRow | undefined,
   soFar: { readonly spans: readonly object[]; readonly calls: readonly object[] } | undefined,

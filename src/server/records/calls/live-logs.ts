@@ -1,5 +1,5 @@
-// Stores log lines and the timelines so far of running calls for a short time, for those who watch a call at another replica than the one that
-// runs it.
+// Stores log lines and the unfinished timelines of running calls for a short time, for clients that watch a call at another replica than the
+// one that runs it.
 import { sql } from "kysely";
 import * as z from "zod";
 import type { LogEntry, OpenTimeline, TimelineSpan } from "../../../host/index.ts";
@@ -9,9 +9,9 @@ import { readJson } from "../json.ts";
 
 /** Longest text of a line in UTF-16 code units. */
 const MAX_LINE_LENGTH = 131_072;
-/** Position of the timeline so far. Those of lines begin at 0. */
+/** Position of the row that holds the unfinished timeline. Log lines have positions from 0. */
 const SNAPSHOT_POSITION = -1;
-/** Longest text of a timeline so far in UTF-16 code units: it is written once a second. */
+/** Longest text of an unfinished timeline in UTF-16 code units: it is written once a second. */
 const MAX_SNAPSHOT_LENGTH = 524_288;
 /** Lines that one read returns. */
 export const PAGE = 100;
@@ -36,7 +36,10 @@ export interface LiveKey {
   readonly callId: string;
 }
 
-/** Adds lines of an attempt of a call: one of the queue can begin several times. Lines of attempts before it, and those below `keepFrom`, are removed. */
+/**
+ * Adds log lines of one attempt of a call. A queued call can have several attempts: the lines of other attempts are deleted, and so are lines
+ * before `keepFrom`.
+ */
 export async function storeLines(
   db: Db,
   { tenantId, callId }: LiveKey,
@@ -64,7 +67,7 @@ export async function storeLines(
   });
 }
 
-/** Returns lines of a call in order, from a number on. @throws {ToolError} INTERNAL for a row that holds no line */
+/** Returns lines of a call in order, from position `from`. @throws {ToolError} INTERNAL for a row that holds no line */
 export async function readLines(db: Db, { tenantId, callId }: LiveKey, from: number): Promise<readonly LiveLine[]> {
   const rows = await db
     .selectFrom("live_logs")
@@ -82,7 +85,7 @@ const SnapshotSchema = z.strictObject({
   spans: z.array(z.looseObject({ kind: z.string() })),
   calls: z.array(z.looseObject({ callId: z.string() })),
 });
-/** The timeline so far of a call that runs, as the replica that runs it has written it. */
+/** The unfinished timeline of a running call, as the replica that runs it has written it. */
 export type LiveSnapshot = z.infer<typeof SnapshotSchema>;
 
 /** Yields a timeline, and then shorter ones: without the timelines of nested calls, with fewer of the newest spans, and with the stages alone. */
@@ -112,7 +115,7 @@ function toSnapshotText(snapshot: OpenTimeline): string {
   return JSON.stringify({ spans: [], calls: [] });
 }
 
-/** Replaces the timeline so far of an attempt of a call. */
+/** Replaces the unfinished timeline of an attempt of a call. */
 export async function storeSnapshot(
   db: Db,
   { tenantId, callId }: LiveKey,
@@ -136,11 +139,11 @@ export async function storeSnapshot(
     .execute();
 }
 
-/** Returns the timeline so far of a call, if it was written lately. @param ms greatest age in ms */
+/** Returns the unfinished timeline of a call, if it was written lately. @param maxAgeMs maximum age in ms */
 export async function readSnapshot(
   db: Db,
   { tenantId, callId }: LiveKey,
-  ms: number,
+  maxAgeMs: number,
 ): Promise<LiveSnapshot | undefined> {
   const row = await db
     .selectFrom("live_logs")
@@ -148,14 +151,17 @@ export async function readSnapshot(
     .where("call_id", "=", callId)
     .where("tenant_id", "=", tenantId)
     .where("position", "=", SNAPSHOT_POSITION)
-    .where("created_at", ">", sql<number>`${databaseNow} - ${ms}::bigint`)
+    .where("created_at", ">", sql<number>`${databaseNow} - ${maxAgeMs}::bigint`)
     .orderBy("created_at", "desc")
     .limit(1)
     .executeTakeFirst();
   return row && readJson(SnapshotSchema, row.text, "timeline");
 }
 
-/** Removes lines that were written longer than this ago. @param ms time in ms */
-export async function deleteOldLines(db: Db, ms: number): Promise<void> {
-  await db.deleteFrom("live_logs").where("created_at", "<", sql<number>`${databaseNow} - ${ms}::bigint`).execute();
+/** Deletes lines that were written more than `olderThanMs` ago. */
+export async function deleteOldLines(db: Db, olderThanMs: number): Promise<void> {
+  await db
+    .deleteFrom("live_logs")
+    .where("created_at", "<", sql<number>`${databaseNow} - ${olderThanMs}::bigint`)
+    .execute();
 }

@@ -240,7 +240,7 @@ export async function claimDeliveries(
 
 export type DeliveryOutcome = Pick<DeliveriesTable, "state" | "run_at" | "status" | "error" | "ended_at">;
 
-/** Stores what an attempt has come to, unless another server has claimed the delivery meanwhile. */
+/** Stores the outcome of an attempt, unless another server has claimed the delivery meanwhile. */
 export async function storeAttempt(
   db: Db,
   { id, fence }: Pick<DeliveriesTable, "id" | "fence">,

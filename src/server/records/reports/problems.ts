@@ -236,7 +236,7 @@ async function findQuarantined({ db, tenantId, now }: Search, glovebox: Glovebox
   }));
 }
 
-/** `sandbox:add` → `add`: the kind of the source is no part of a tool's name. A tool provider is shown by its id. */
+/** `sandbox:add` → `add`: the kind of the source is not part of a tool's name. A tool provider is shown by its id. */
 const toSourceName = (sourceId: string, source: string): string =>
   sourceId.startsWith(`${source}:`) ? sourceId.slice(source.length + 1) : sourceId;
 

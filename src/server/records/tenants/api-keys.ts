@@ -80,7 +80,7 @@ export async function findKeyById(db: Db, id: string): Promise<ApiKeyRecord | un
   return row && toApiKey(row);
 }
 
-/** Returns whether a caller was a key that has been revoked since. Callers that are no keys (schedules, tokens) cannot be. */
+/** Returns whether a caller was a key that has been revoked since. Callers that are not keys (schedules, tokens) cannot be. */
 export async function isKeyRevoked(db: Db, callerId: string): Promise<boolean> {
   if (!isKeyId(callerId)) return false;
   const key = await findKeyById(db, callerId);

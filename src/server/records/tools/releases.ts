@@ -138,8 +138,8 @@ function isSameRelease(a: ReleasedVersions, b: ReleasedVersions): boolean {
 }
 
 /**
- * Sets what an alias runs, and adds the change to its history. Setting what it runs already is no change, because a rollback goes back to
- * something else; only its rollback policy is stored then.
+ * Sets what an alias runs, and adds the change to its history. Setting what it runs already stores only its rollback policy and adds nothing
+ * to the history, so that a rollback goes back to something else.
  */
 export async function storeRelease(
   db: Db,

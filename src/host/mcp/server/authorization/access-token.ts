@@ -70,7 +70,7 @@ export async function verifyJwt(token: string, rules: TokenRules): Promise<Claim
   }
 }
 
-/** @throws {InvalidTokenError} for a time that is no number, or in the future */
+/** @throws {InvalidTokenError} for a time that is not a number, or is in the future */
 export function checkIssuedAt(iat: unknown, now: number): void {
   if (iat === undefined || (typeof iat === "number" && iat <= now + ISSUED_TOLERANCE_SECONDS)) return;
   throw new InvalidTokenError("The token was issued in the future (iat)");

@@ -236,7 +236,7 @@ export let setHandler: (target: EventTarget, type: string, value: unknown) => vo
 /** Tells whether an event of the type would reach a listener. */
 export let hasListeners: (target: EventTarget, type: string) => boolean;
 
-/** Returns the listeners of a type in their order, or undefined for a value that is no target. */
+/** Returns the listeners of a type in their order, or undefined for a value that is not a target. */
 export let listenersOf: (target: unknown, type: string) => readonly unknown[] | undefined;
 
 export class EventTarget {

@@ -116,7 +116,7 @@ function toSignal(value: unknown): Signal | null | undefined {
   throw new TypeError("Request: expected signal to be an AbortSignal");
 }
 
-/** @throws {TypeError} when the text is no method, or fetch does not allow it */
+/** @throws {TypeError} when the text is not a method, or fetch does not allow it */
 export function toMethod(text: string): string {
   if (!isToken(text)) throw new TypeError(`Request: expected a method, got "${text.slice(0, 100)}"`);
   if (FORBIDDEN_METHOD.test(text)) throw new TypeError(`Request: the method ${text} is not allowed`);

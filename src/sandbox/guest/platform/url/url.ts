@@ -1,4 +1,4 @@
-// URL and URLSearchParams: the classes of whatwg-url, with shims for parts of its dependencies (see sandbox-artifacts.ts).
+// URL and URLSearchParams: the classes of whatwg-url, with shims for parts of its dependencies (see src/bundler/artifacts/sandbox-artifacts.ts).
 
 import { addPlatformType } from "../../platform-types.ts";
 import { pickFields, showAs, showPairs } from "../fetch/fetch-inspect.ts";

@@ -32,7 +32,7 @@ interface Evaluation {
 const IDENTIFIER = "[\\p{ID_Start}$_][\\p{ID_Continue}$]*";
 /** Names whose absence `typeof` can ask for. A proxy cannot tell `typeof x` from `x`. */
 const TYPEOF_NAMES = new RegExp(`\\btypeof\\s*\\(?\\s*(${IDENTIFIER})`, "gu");
-/** Names that may be declared: each is then looked up, so one that is found in a text or in a function is no matter. */
+/** Names that may be declared: each is then looked up, so one that is found in a text or in a function does no harm. */
 const DECLARED_NAMES = new RegExp(`\\b(?:function\\b\\s*\\*?|var|,)\\s*(${IDENTIFIER})`, "gu");
 const namesIn = (code: string, pattern: RegExp): Set<string> =>
   new Set([...code.matchAll(pattern)].map(([, name = ""]) => name));
