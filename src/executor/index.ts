@@ -48,7 +48,7 @@ const ExecutorOptionsSchema = strictObject({
   tlsCa: z.string().min(1).optional(),
   /** Default: that of the credentials, and `default` without credentials. Another pool than that of the credentials is rejected. */
   pool: PoolSchema.optional(),
-  /** Most calls that run at the same time, without nested ones. */
+  /** Maximum number of calls that run at the same time, without nested ones. */
   slots: z.int().min(1).max(MAX_SLOTS).default(DEFAULT_SLOTS),
   /** Folder of bundles and code caches. */
   cacheDir: z

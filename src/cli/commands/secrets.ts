@@ -6,7 +6,7 @@ import { readSecret } from "../shared/input.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 
-/** Most secrets of a tenant. */
+/** Maximum number of secrets of a tenant. */
 const MAX_SECRETS = 64;
 
 /** Reads the value from a file, a pipe or a prompt. Never from an argument, which other users of the machine could see. */

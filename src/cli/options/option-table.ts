@@ -48,7 +48,7 @@ function limit(name: LimitName): OptionValue {
   return wholeNumber(min, max, `a whole number from ${min} to ${max}`);
 }
 
-/** Most slots of an executor, as in the protocol. */
+/** Maximum number of slots of an executor, as in the protocol. */
 const MAX_SLOTS = 2_048;
 const MAX_PORT = 65_535;
 const PORT = wholeNumber(0, MAX_PORT, `a port from 0 to ${MAX_PORT}`);

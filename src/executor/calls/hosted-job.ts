@@ -18,7 +18,7 @@ export interface JobParts {
   readonly turns: readonly Turn[];
 }
 
-/** Most settings of tools that are kept. The processes identify them by the object. */
+/** Maximum number of settings of tools that are kept. The processes identify them by the object. */
 const MAX_PROFILES = 2_048;
 /** The control plane has applied the limits of tenants and tools. */
 const NO_LIMITS = { maxConcurrentCalls: 1_000_000, maxQueuedCalls: 1_000_000 } as const;

@@ -32,7 +32,7 @@ export const searchDefinition = (languages: readonly CodeLanguage[]): ToolDefini
     properties: {
       query: { type: "string", maxLength: MAX_QUERY, description: "What the tools should do, or names of tools" },
       detail: { enum: [...DETAILS], description: "How much to show of each tool (default: types)" },
-      limit: { type: "integer", minimum: 1, maximum: MAX_LIMIT, description: "Most tools to show" },
+      limit: { type: "integer", minimum: 1, maximum: MAX_LIMIT, description: "Maximum number of tools to show" },
       language: { enum: [...languages], description: `Language of the declarations (default: ${languages[0]})` },
     },
     required: ["query"],
@@ -47,7 +47,7 @@ export interface SearchRequest {
   readonly query: string;
   /** @default "types" */
   readonly detail?: SearchDetail | undefined;
-  /** Most tools to show, 1 to 200. @default 50 for names, 20 for summaries, 8 for types */
+  /** Maximum number of tools to show, 1 to 200. @default 50 for names, 20 for summaries, 8 for types */
   readonly limit?: number | undefined;
   /**
    * Language of the declarations: one that the code mode runs.

@@ -80,7 +80,7 @@ export interface ToolsOptions {
    */
   readonly executionTimeoutMs?: number | undefined;
   /**
-   * Most calls of one tenant that `glovebox.invoker` runs at the same time, across all batches, 1 to 10.
+   * Maximum number of calls of one tenant that `glovebox.invoker` runs at the same time, across all batches, 1 to 10.
    * @default 10
    */
   readonly maxConcurrentTools?: number | undefined;
@@ -175,7 +175,7 @@ export interface GloveboxOptions {
   readonly workers?:
     | {
         /**
-         * Most worker processes at one time, 1 to 1,024.
+         * Maximum number of worker processes at one time, 1 to 1,024.
          * @default 16
          */
         readonly max?: number | undefined;
@@ -193,7 +193,7 @@ export interface GloveboxOptions {
         /** Resident memory of all processes together, in MiB, at least 256. Default: three quarters of the machine's memory. */
         readonly memoryMiB?: number | undefined;
         /**
-         * Most calls of all tenants that wait in the queue, 0 to 1,000,000.
+         * Maximum number of calls of all tenants that wait in the queue, 0 to 1,000,000.
          * @default 10_000
          */
         readonly maxQueued?: number | undefined;

@@ -51,7 +51,7 @@ const USUAL_NAMES: { readonly [name: string]: readonly string[] } = {
 };
 
 const MAX_ISSUES = 20;
-/** Most names that the error for an unknown option lists. */
+/** Maximum number of names that the error for an unknown option lists. */
 export const MAX_SUGGESTED_NAMES = 20;
 
 type Issue = z.core.$ZodIssue;

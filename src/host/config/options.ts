@@ -191,11 +191,11 @@ export const GloveboxOptionsSchema = strictObject({
 
 export type Config = z.infer<typeof GloveboxOptionsSchema>;
 
-/** Most calls that run in one process at the same time. An owner with more calls gets another process, up to one for each core. */
+/** Maximum number of calls that run in one process at the same time. An owner with more calls gets another process, up to one for each core. */
 export const CALLS_PER_WORKER = 16;
 /** Additional slots for nested calls in one process. Without them, callers that wait for nested calls could hold all slots and deadlock. */
 export const NESTED_PER_WORKER = 16;
-/** Most isolates in one process: running ones, those kept warm (see IsolatePool), prewarmed ones, and two that are being disposed. */
+/** Maximum number of isolates in one process: running ones, those kept warm (see IsolatePool), prewarmed ones, and two that are being disposed. */
 export const ISOLATES_PER_WORKER: number = CALLS_PER_WORKER + NESTED_PER_WORKER + 16 + MAX_WARM_ISOLATES + 2;
 export const WORKER_IDLE_MS = 60_000;
 export const maxWorkersPerOwner = (): number => Math.max(1, availableParallelism());

@@ -2,9 +2,9 @@
 import * as z from "zod";
 import { limitedRecord } from "../config/limited-record.ts";
 
-/** Most fields of a form. */
+/** Maximum number of fields of a form. */
 const MAX_FIELDS = 1_000;
-/** Most parts of a message. More would take long to check, and each of 256 messages can have as many. */
+/** Maximum number of parts of a message. More would take long to check, and each of 256 messages can have as many. */
 const MAX_CONTENTS = 256;
 
 export const jsonObject = z.record(z.string(), z.unknown());

@@ -79,7 +79,7 @@ const MAX_REASONS = 16;
 const DEFAULT_MAX_PAYLOAD = 1024 * 1024;
 const PING_MS = 5_000;
 const RECONNECT_MS = 250;
-/** Most bytes that wait for a connection. The oldest messages are dropped first; their calls then end as lost. */
+/** Maximum number of bytes that wait for a connection. The oldest messages are dropped first; their calls then end as lost. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 /**

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { monotonicMs } from "../../sandbox/contract/monotonic-time.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 
-/** Most spans of a call. */
+/** Maximum number of spans of a call. */
 const MAX_SPANS = 1_000;
 const MAX_NAME = 200;
 

@@ -12,7 +12,7 @@ const IMPORT = /^[ \t]*import[ \t]+([^\n#;]+)/gmu;
 const NAME = /^[\p{ID_Continue}]{1,200}$/u;
 /** Deepest package nesting that is followed. */
 const MAX_DEPTH = 16;
-/** Most imports of one file. Each one costs a file lookup. */
+/** Maximum number of imports of one file. Each one costs a file lookup. */
 const MAX_IMPORTS = 1_000;
 
 /** Returns the imported names of a list, without aliases (`a` of `a as b`). */

@@ -84,9 +84,9 @@ export interface DueFilter {
   readonly tenantId?: string | undefined;
   /** No runs of these tenants. */
   readonly except?: readonly string[] | undefined;
-  /** Most runs of one tenant. */
+  /** Maximum number of runs of one tenant. */
   readonly perTenant: number;
-  /** Most runs in total. */
+  /** Maximum number of runs in total. */
   readonly limit: number;
 }
 

@@ -2,7 +2,7 @@
 import { createScriptsMapper, ScriptMap, type StackMapper } from "../../bundler/compile/source-map.ts";
 
 /**
- * Most UTF-16 code units of one session's source maps. The oldest are dropped, and their frames are no longer mapped.
+ * Maximum number of UTF-16 code units of one session's source maps. The oldest are dropped, and their frames are no longer mapped.
  */
 const MAX_LENGTH = 4 * 1024 * 1024;
 

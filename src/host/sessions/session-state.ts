@@ -71,7 +71,7 @@ const ISOLATE_LOST: { readonly [Reason in NonNullable<SessionLoss>]?: string } =
 
 const LIFETIME_EXPIRED = "its lifetime has expired";
 
-/** Most secrets. Every later run's output is searched for each of them. */
+/** Maximum number of secrets. Every later run's output is searched for each of them. */
 const MAX_SECRETS = 1_000;
 
 /** Failures of a run that end its isolate and are the run's own fault. */

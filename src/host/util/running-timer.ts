@@ -5,7 +5,7 @@
 const LATE_MS = 10;
 /** The same for times of half a second and more: with 10 ms, a busy machine would make them several times as long. */
 export const LONG_LATE_MS = 100;
-/** Most times that a delayed timer starts again: a host that is always late must still end processes that do not answer. */
+/** Maximum number of times that a delayed timer starts again: a host that is always late must still end processes that do not answer. */
 const MAX_RESTARTS = 3;
 
 /** Runs a function once, after a time in which the host could read messages. Disposing it before then stops it. */

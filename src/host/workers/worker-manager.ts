@@ -13,7 +13,7 @@ import type { PythonSources } from "./spawn/python-setup.ts";
 import type { WorkerSources, WorkerStart } from "./worker-job.ts";
 
 export interface WorkerManagerOptions extends RoomLimits, WarmPoolOptions {
-  /** Most processes of one owner. */
+  /** Maximum number of processes of one owner. */
   readonly maxPerOwner: number;
   /** Time in ms after which an owner's idle process is ended. */
   readonly idleMs: number;
@@ -89,12 +89,12 @@ export class WorkerManager implements Disposable {
     );
   }
 
-  /** Most processes. */
+  /** Maximum number of processes. */
   get max(): number {
     return this.#options.max;
   }
 
-  /** Most processes of one owner. */
+  /** Maximum number of processes of one owner. */
   get maxPerOwner(): number {
     return this.#options.maxPerOwner;
   }

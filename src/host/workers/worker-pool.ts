@@ -23,14 +23,14 @@ import type { SentBundle, WorkerSources } from "./worker-job.ts";
 import { WorkerManager, type WorkerManagerOptions } from "./worker-manager.ts";
 
 export interface WorkerPoolOptions extends WorkerManagerOptions {
-  /** Most calls that run in one process at once. */
+  /** Maximum number of calls that run in one process at once. */
   readonly callsPerWorker: number;
   /**
    * Further nested calls that may run in one process, while their callers wait for them.
    * @default 0
    */
   readonly nestedPerWorker?: number;
-  /** Most calls of all tenants that may wait. */
+  /** Maximum number of calls of all tenants that may wait. */
   readonly maxQueued: number;
 }
 

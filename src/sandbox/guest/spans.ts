@@ -13,7 +13,7 @@ import {
   TypeErrorConstructor,
 } from "./primordials.ts";
 
-/** Most spans of a call. Documented in tool.ts. The worker and the host treat a flood of reports as a broken guest. */
+/** Maximum number of spans of a call. Documented in tool.ts. The worker and the host treat a flood of reports as a broken guest. */
 const MAX_SPANS = 1_000;
 const MAX_NAME_LENGTH = 200;
 const MAX_ATTRIBUTES = 16;

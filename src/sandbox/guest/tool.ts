@@ -55,9 +55,9 @@ export type { FromJsonSchema, InputOf, OutputOf, PlainJsonSchema, ToolSchema } f
 export interface ToolLimits {
   /** Longest time of a call in ms. */
   readonly timeoutMs?: number;
-  /** Most CPU time of a call in ms. */
+  /** Maximum CPU time of a call in ms. */
   readonly cpuMs?: number;
-  /** Most memory of a call in MiB. */
+  /** Maximum memory of a call in MiB. */
   readonly memoryMiB?: number;
   /** Largest output in bytes of JSON. */
   readonly outputBytes?: number;

@@ -222,13 +222,13 @@ export interface Failure {
   readonly code?: string;
 }
 
-/** Most bytes to process in one step on the worker's main thread. Hashing 1 MiB takes one to three milliseconds. */
+/** Maximum number of bytes to process in one step on the worker's main thread. Hashing 1 MiB takes one to three milliseconds. */
 export const MAX_PIECE_BYTES: number = 1024 * 1024;
-/** Most bytes in all buffers of one job: the same as for one buffer of a request. */
+/** Maximum number of bytes in all buffers of one job: the same as for one buffer of a request. */
 export const MAX_JOB_BYTES: number = 8 * 1024 * 1024;
-/** Most jobs of one isolate that the worker runs at the same time. Further jobs wait in the guest and count towards its memory. */
+/** Maximum number of jobs of one isolate that the worker runs at the same time. Further jobs wait in the guest and count towards its memory. */
 export const MAX_JOBS = 8;
 export const MAX_WAITING_BYTES: number = 2 * MAX_JOB_BYTES;
 export const MAX_REQUEST_LENGTH: number = 128 * 1024;
-/** Most random bytes in one request. */
+/** Maximum number of random bytes in one request. */
 export const MAX_RANDOM_BYTES = 65_536;

@@ -11,7 +11,7 @@ import { OutputBuffer } from "./output-buffer.ts";
 const isLogLevel = (level: string): level is LogLevel => LOG_LEVELS.includes(level as LogLevel);
 /** Time in ms on the main thread, or since the last such write, after which messages are sent before the guest leaves it. */
 const FLUSH_AFTER_MS = 1;
-/** Most reports of spans of one call: two for each of 1,000 spans. Longest report: a name and 16 attributes, each character escaped. */
+/** Maximum number of reports of spans of one call: two for each of 1,000 spans. Longest report: a name and 16 attributes, each character escaped. */
 const MAX_SPAN_REPORTS = 2_000;
 const MAX_SPAN_REPORT = 32_768;
 

@@ -17,7 +17,7 @@ import type { CallCaller, CallRequest } from "./call-request.ts";
 import { checkActive, checkSame, toFailedResult } from "./call-results.ts";
 import type { SessionHomes } from "./replicas/session-homes.ts";
 
-/** Most tools that the error for an unknown one names. */
+/** Maximum number of tools that the error for an unknown one names. */
 const MAX_NAMED = 20;
 
 type ApprovalOrigin = Parameters<ApprovalService["request"]>[3];

@@ -67,11 +67,11 @@ export const ServerOptionsSchema = z.strictObject({
   /** Longest time in ms that running calls have to finish when the server stops. */
   drainMs: z.int().min(0).max(300_000).default(25_000),
   /**
-   * Most streams that a tenant may have open in one process of the server: events of calls, streamed calls, requests over MCP, exports. More are
+   * Maximum number of streams that a tenant may have open in one process of the server: events of calls, streamed calls, requests over MCP, exports. More are
    * answered with 429. The tenants together can have 2,048.
    */
   maxStreamsPerTenant: z.int().min(1).max(2_048).default(256),
-  /** Most streams that one key or user of a tenant may have open. A key of the platform is limited per tenant only. */
+  /** Maximum number of streams that one key or user of a tenant may have open. A key of the platform is limited per tenant only. */
   maxStreamsPerKey: z.int().min(1).max(2_048).default(64),
   /** Longest time in ms that events of a call, and notifications over MCP, are streamed over one connection. Clients resume afterwards. */
   maxStreamMs: z.int().min(1_000).max(86_400_000).default(1_800_000),
@@ -140,7 +140,7 @@ export const ServerOptionsSchema = z.strictObject({
   natsReplicas: z.union([z.literal(1), z.literal(3), z.literal(5)], "Expected 1, 3 or 5").default(1),
   /** Time in ms without a message of an executor after which its calls end as lost. */
   executorSilenceMs: z.int().min(1_000).max(60_000).default(5_000),
-  /** Most worker processes at one time. */
+  /** Maximum number of worker processes at one time. */
   maxWorkers: z.int().min(1).max(1_024).default(16),
   /** Worker processes that are kept started, and that no tenant has used yet. */
   warmProcesses: z.int().min(0).max(64).default(1),

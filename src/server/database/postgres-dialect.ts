@@ -2,7 +2,7 @@
 import { type Dialect, PostgresDialect } from "kysely";
 import { ToolError } from "../../host/index.ts";
 
-/** Most connections of one server process. */
+/** Maximum number of connections of one server process. */
 const MAX_CONNECTIONS = 10;
 /** Longest time in ms to get a connection. */
 const CONNECT_TIMEOUT_MS = 10_000;

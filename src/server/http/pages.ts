@@ -1,7 +1,7 @@
 // Pages of lists. A route reads one row more than a page has, so that it knows whether another page follows.
 import type { BoundedPage } from "../records/bounded-page.ts";
 
-/** Returns the first rows as a page. @param limit most rows of a page, one less than were read */
+/** Returns the first rows as a page. @param limit maximum number of rows of a page, one less than were read */
 export const toPage = <Row>(rows: readonly Row[], limit: number): BoundedPage<Row> => ({
   rows: rows.slice(0, limit),
   hasMore: rows.length > limit,

@@ -4,7 +4,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import type { FleetState } from "../../host/index.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-/** Most pools that are reported without a waiting call. */
+/** Maximum number of pools that are reported without a waiting call. */
 const MAX_POOLS = 1_000;
 
 export class Metrics {

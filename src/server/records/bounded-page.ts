@@ -1,6 +1,6 @@
 // Reads pages of lists whose rows can be long. A page ends early when its rows have many bytes, so that no response, and no read, needs much more.
 
-/** Most bytes of a page. Its first row is part of it in any case. */
+/** Maximum size of a page in bytes. Its first row is part of it in any case. */
 export const PAGE_BYTES: number = 4 * 1024 * 1024;
 /** Rows of the first read. The next ones are chosen by the size of those before. */
 const FIRST_ROWS = 16;

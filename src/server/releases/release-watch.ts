@@ -14,7 +14,7 @@ import { changeExclusively } from "../records/write-lock.ts";
 
 /** Time in ms for which calls are counted before they are added to the database. */
 const BATCH_MS = 250;
-/** Most versions that are counted at one time. Calls of others are not counted until the next batch. */
+/** Maximum number of versions that are counted at one time. Calls of others are not counted until the next batch. */
 const MAX_COUNTS = 10_000;
 
 /** Calls that have ended since the last batch. */

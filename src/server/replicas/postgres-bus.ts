@@ -17,7 +17,7 @@ const FAST_POLL_MS = 150;
 /** A message that is older than this in ms is removed: every replica that lives has read it. */
 const MESSAGE_MS = 60_000;
 const SWEEP_MS = 10_000;
-/** Most replicas that are listed. */
+/** Maximum number of replicas that are listed. */
 const MAX_LISTED = 1_000;
 /** Rows of replicas that have ended without a word are removed after this time in ms. */
 const GONE_MS = 60 * 60_000;

@@ -1,7 +1,7 @@
 // Computes the runs of cron patterns in a time zone.
 import { Cron } from "croner";
 
-/** Most runs that one catch-up yields. */
+/** Maximum number of runs that one catch-up yields. */
 export const MAX_MISSED = 100;
 
 export interface CronTimes {

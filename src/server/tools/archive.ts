@@ -5,7 +5,7 @@ import { unpackTar } from "modern-tar";
 import { type Entry, fromBuffer, type ZipFile } from "yauzl";
 import { ToolError } from "../../host/index.ts";
 
-/** Most files, and most bytes of all files together. The first is that of an upload as a map of files. */
+/** Maximum number of files, and size of all files together in bytes. The first is that of an upload as a map of files. */
 const MAX_FILES = 500;
 const MAX_BYTES = 16 * 1024 * 1024;
 /** A header of 512 bytes and up to 511 bytes of padding for each file, and extended headers. */

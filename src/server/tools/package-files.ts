@@ -15,7 +15,7 @@ export interface PackageRules {
   readonly registry: string;
 }
 
-/** Most entries of a lockfile, and most dependencies of an entry. Values are counted before each is checked. */
+/** Maximum number of entries of a lockfile, and of dependencies of an entry. Values are counted before each is checked. */
 const MAX_PACKAGES = 1_000;
 const MAX_FILE_LENGTH = 4 * 1024 * 1024;
 

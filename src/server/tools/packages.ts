@@ -30,7 +30,7 @@ export const PackagesSchema = strictObject({
     .default("https://registry.npmjs.org/"),
   /** Longest time in ms that an installation may take. */
   timeoutMs: z.int().min(1_000).max(600_000).default(120_000),
-  /** Most bytes of one installation. */
+  /** Maximum size of one installation in bytes. */
   maxBytes: z
     .int()
     .min(1_024)

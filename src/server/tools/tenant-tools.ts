@@ -31,7 +31,7 @@ export const LIVE = "live";
 const IDLE_MS = 10 * 60_000;
 const SWEEP_MS = 60_000;
 
-/** Most versions without a release that a tool keeps when its releases have changed. One that is named later is read again. */
+/** Maximum number of versions without a release that a tool keeps when its releases have changed. One that is named later is read again. */
 const MAX_EXTRA = 16;
 
 interface LoadedTool {

@@ -71,7 +71,7 @@ export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data:
             onInput={(next) => setQuery({ since: next === DEFAULT_PERIOD ? undefined : next })}
           />
           <TextField
-            label="Most calls"
+            label="Maximum number of calls"
             type="number"
             value={sample}
             onInput={(next) => setQuery({ sample: next === DEFAULT_SAMPLE ? undefined : next })}

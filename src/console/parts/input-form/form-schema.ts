@@ -34,7 +34,7 @@ export const MAX_DEPTH = 8;
 /** Items that a list begins with, whatever it requires. */
 const MAX_ITEMS = 20;
 
-/** Most parts of a schema that are merged into one, and most parts of the value that a form begins with. A schema is code of a tenant. */
+/** Maximum number of parts of a schema that are merged into one, and of parts of the value that a form begins with. A schema is code of a tenant. */
 const MAX_MERGED = 200;
 const MAX_PARTS = 500;
 

@@ -9,7 +9,7 @@ type Chunks = NonNullable<Replay["chunks"]>;
 type Change = NonNullable<Replay["changes"]>[number];
 
 const TONES = { added: "good", removed: "bad", changed: "warn" } as const;
-/** Most places that the server lists. */
+/** Maximum number of places that the server lists. */
 const MAX_CHANGES = 50;
 
 const Value = ({ text }: { readonly text: string | undefined }): JSX.Element =>

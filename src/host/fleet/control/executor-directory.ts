@@ -27,11 +27,11 @@ export interface ExecutorDirectoryOptions {
 const TICK_MS = 250;
 /** A check that is later than this, in ms, was delayed by this process itself, which has not read what executors sent meanwhile. */
 const LATE_TICK_MS = 500;
-/** Most late checks in a row that are left out: a process that is always late must still notice lost executors. */
+/** Maximum number of late checks in a row that are left out: a process that is always late must still notice lost executors. */
 const MAX_LATE_TICKS = 8;
 /** Ticks between the lists of calls that executors get: several in the time after which they cancel calls on their own. */
 const TICKS_PER_LIST = 8;
-/** Most executors that are followed. Their number is that of the users of the NATS server. */
+/** Maximum number of executors that are followed. Their number is that of the users of the NATS server. */
 const MAX_EXECUTORS = 10_000;
 /** Time in ms for which the messages of an executor that violates the protocol are not received. */
 const BAN_MS = 60_000;

@@ -26,7 +26,7 @@ import { toRunMessage } from "./run-message.ts";
 
 export interface FleetPoolOptions extends Omit<ExecutorDirectoryOptions, "onChange"> {
   readonly local: WorkerPool;
-  /** Most calls of all tenants that may wait. */
+  /** Maximum number of calls of all tenants that may wait. */
   readonly maxQueued: number;
 }
 

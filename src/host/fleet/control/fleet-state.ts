@@ -10,7 +10,7 @@ export interface ExecutorInfo {
   readonly languages: readonly ("javascript" | "python")[];
   /** Start of its process, in ms since 1970. */
   readonly since: number;
-  /** Most calls that it runs at the same time, without nested ones. */
+  /** Maximum number of calls that it runs at the same time, without nested ones. */
   readonly slots: number;
   /** Calls that it runs for all control planes, without nested ones. */
   readonly busy: number;

@@ -10,7 +10,7 @@ import type { RemoteExecutor } from "./remote-executor.ts";
 const TAKEOVER_MS = 1_500;
 /** Time in ms between two reports of the same conflict. Executors of earlier releases do not end. */
 const REPORT_MS = 60_000;
-/** Most ids with a conflict. */
+/** Maximum number of ids with a conflict. */
 const MAX_RIVALS = 10_000;
 
 /** A process that announces itself with the id of another one. */

@@ -114,7 +114,7 @@ export class RemoteAttempt implements CallAttempt {
     return this.#sentAt !== undefined && this.#sentAt < before && !this.isAcknowledged;
   }
 
-  /** Most bytes of one message about the call. */
+  /** Maximum size of one message about the call in bytes. */
   get maxBytes(): number {
     return largestFrame(this.call.limits, 0) + MAX_FLEET_JSON_BYTES;
   }

@@ -3,15 +3,15 @@ import * as z from "zod";
 import { FLEET_ID_PATTERN } from "./subjects.ts";
 import { MAX_FLEET_BYTES } from "./wire.ts";
 
-/** Most calls of one control plane on one executor, nested ones included. */
+/** Maximum number of calls of one control plane on one executor, nested ones included. */
 export const MAX_FLEET_CALLS = 8_192;
 
-/** Most calls that an executor runs at the same time, without nested ones. */
+/** Maximum number of calls that an executor runs at the same time, without nested ones. */
 export const MAX_SLOTS = 2_048;
 /** Latest time of a Date, in ms since 1970. */
 export const MAX_TIME = 8.64e15;
 
-/** Most sessions on one executor. */
+/** Maximum number of sessions on one executor. */
 export const MAX_FLEET_SESSIONS = 4_096;
 
 /** For each slot, an executor accepts this number of nested calls beyond its slots, since their callers wait for them. */

@@ -11,11 +11,11 @@ export type QuotaResource = (typeof QUOTA_RESOURCES)[number];
 
 /** Rate limit of a tenant as a token bucket: `calls` per period, and up to `burst` calls at the same time after a pause. */
 export interface RateLimitOptions {
-  /** Most calls in the time of `per`. A whole number, 1 to 1,000,000. */
+  /** Maximum number of calls in the time of `per`. A whole number, 1 to 1,000,000. */
   readonly calls: number;
   /** Time in which `calls` are allowed. */
   readonly per: "second" | "minute";
-  /** Most calls at once, after a time without calls. A whole number, 1 to 1,000,000. @default calls */
+  /** Maximum number of calls at once, after a time without calls. A whole number, 1 to 1,000,000. @default calls */
   readonly burst?: number | undefined;
 }
 

@@ -154,7 +154,7 @@ export interface LauncherOptions {
   /** Script to run, unless a launch names another one. */
   readonly script: string;
   readonly hardening: HardeningOptions;
-  /** Most isolates in one process at once. */
+  /** Maximum number of isolates in one process at once. */
   readonly isolatesPerProcess: number;
   /** Disposed together with the launcher. */
   readonly starter?: ProcessStarter | undefined;

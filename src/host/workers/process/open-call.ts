@@ -10,10 +10,10 @@ import { RunningTimer } from "../../util/running-timer.ts";
 import type { CallListener, CapabilityRequest } from "./call-events.ts";
 import { toRawChunks } from "./chunk-lines.ts";
 
-/** Most progress reports of one call. A correct worker never exceeds it. */
+/** Maximum number of progress reports of one call. A correct worker never exceeds it. */
 const PROGRESS_REPORTS = 10_000;
 
-/** Most reports of spans of one call, and the size of one in bytes. A correct worker never exceeds them. */
+/** Maximum number of reports of spans of one call, and maximum size of one in bytes. A correct worker never exceeds them. */
 const SPAN_REPORTS = 2_000;
 
 const SPAN_BYTES = 4 * 32_768;

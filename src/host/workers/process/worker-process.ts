@@ -50,7 +50,7 @@ const MAX_IDLE_START_MS = 250;
 /** Time in ms to read the remaining output after SIGKILL or after the worker's exit. */
 const DRAIN_MS = 250;
 /**
- * Most bytes that the host buffers for a worker that does not read. An attacker could otherwise exhaust the host's
+ * Maximum number of bytes that the host buffers for a worker that does not read. An attacker could otherwise exhaust the host's
  * memory.
  */
 const MAX_PENDING_BYTES = 128 * 1024 * 1024;

@@ -7,9 +7,9 @@ import type { OwnerState } from "./priority.ts";
 
 /** Limits on running and queued calls. */
 export interface QueueLimits {
-  /** Most calls that run at once. */
+  /** Maximum number of calls that run at once. */
   readonly maxConcurrentCalls: number;
-  /** Most calls that wait at once. */
+  /** Maximum number of calls that wait at once. */
   readonly maxQueuedCalls: number;
 }
 
@@ -88,7 +88,7 @@ export class FairQueue<Item> {
   #order = 0;
 
   /**
-   * @param maxQueued most entries of all accounts that may wait
+   * @param maxQueued maximum number of entries of all accounts that may wait
    * @param countsRoom whether entries within `maxConcurrentCalls` may be queued in addition to `maxQueuedCalls`, because they
    * only lack a process: a cold pool has few processes, each with a small window. Default: false
    */
@@ -134,7 +134,7 @@ export class FairQueue<Item> {
       : undefined;
   }
 
-  /** Most entries of an account or a tool that may be queued at once. */
+  /** Maximum number of entries of an account or a tool that may be queued at once. */
   #maxQueuedOf({ running }: { readonly running: number }, { maxQueuedCalls, maxConcurrentCalls }: QueueLimits): number {
     return this.#countsRoom ? maxQueuedCalls + Math.max(0, maxConcurrentCalls - running) : maxQueuedCalls;
   }

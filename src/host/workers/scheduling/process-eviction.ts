@@ -23,7 +23,7 @@ export interface SlotNeed {
 }
 
 export interface RoomLimits {
-  /** Most processes, warm ones included. */
+  /** Maximum number of processes, warm ones included. */
   readonly max: number;
   /** Resident memory of all processes together, in MiB. */
   readonly memoryMiB: number;

@@ -61,7 +61,7 @@ export class PythonSetup {
     return this.#isReady;
   }
 
-  /** Most bytes of the frame that the process may answer with. */
+  /** Maximum size in bytes of the frame that the process may answer with. */
   get answerBytes(): number {
     return this.#awaited.reduce((sum, { maxBytes }) => sum + maxBytes, MiB);
   }

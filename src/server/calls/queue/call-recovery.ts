@@ -9,7 +9,7 @@ import type { CallRow } from "../../records/calls/calls.ts";
 import { findTenant } from "../../records/tenants/tenants.ts";
 import { toStoredInput } from "../outcome.ts";
 
-/** Most claims of a call that has begun each time when its process died, and of one that had not. */
+/** Maximum number of claims of a call that has begun each time when its process died, and of one that had not. */
 export const MAX_RUNS = 5;
 const MAX_CLAIMS = 20;
 

@@ -8,7 +8,7 @@ import {
 } from "../../../host/fleet/work-stream.ts";
 import type { ExecutorInfo } from "../../../host/index.ts";
 
-/** Most calls of the queue that one server runs at the same time, and how many of them in its own worker processes. */
+/** Maximum number of calls of the queue that one server runs at the same time, and how many of them in its own worker processes. */
 const MAX_HELD = 256;
 const MAX_LOCAL = 32;
 /** Calls of a pool that may wait for their tenants' limits, and so use no slot of an executor. */

@@ -26,7 +26,7 @@ const ApprovalQuerySchema = idPageQuery("approval").extend({
     .default("pending")
     .openapi({ description: "Versions are listed while they are pending" }),
 });
-/** Most versions that the list shows. */
+/** Maximum number of versions that the list shows. */
 const MAX_VERSIONS = 200;
 
 function show({ approval, call }: ApprovalOfCall): object {

@@ -28,7 +28,7 @@ export const ExecutorSchema = z
       .describe(
         "draining: it finishes its calls and ends. silent: it has ended, is frozen or cannot reach NATS. rejected: it has violated the protocol, and gets no calls for a minute. A lost executor is listed for ten minutes",
       ),
-    slots: z.int().describe("Most calls that it runs at the same time, without nested ones"),
+    slots: z.int().describe("Maximum number of calls that it runs at the same time, without nested ones"),
     busy: z.int().describe("Calls that it runs, without nested ones, at its last announcement"),
     startedAt: TimeSchema,
     seenAt: TimeSchema.describe("When it last announced itself, in ms since 1970"),

@@ -28,9 +28,9 @@ import { notFound, RequestError } from "../request-error.ts";
 import type { KeyChangesSchema, NewKeySchema } from "../schemas/tenants.ts";
 import { changedLimits, newLimits } from "./key-limits.ts";
 
-/** Most keys of a tenant, and of the platform. */
+/** Maximum number of keys of a tenant, and of the platform. */
 const MAX_KEYS = 1_000;
-/** Most queued calls of a key without a limit that are counted. */
+/** Maximum number of queued calls of a key without a limit that are counted. */
 const MAX_COUNTED = 1_000_000;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;

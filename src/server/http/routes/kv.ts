@@ -50,7 +50,7 @@ const ListQuerySchema = z.strictObject({
   cursor: KeySchema.optional(),
   limit: z.coerce.number().int().min(1).max(200).default(50),
 });
-/** Most bytes of values in one page. */
+/** Maximum number of bytes of values in one page. */
 const PAGE_BYTES = 4 * 1024 * 1024;
 /** Values that an export reads at one time. */
 const EXPORT_PAGE = 200;

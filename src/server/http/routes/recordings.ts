@@ -65,7 +65,7 @@ export const NewRehearsalSchema = z
   .strictObject({
     version: z.int().min(1).describe("The version to try"),
     since: TimeSchema.optional().describe("Time in ms since 1970 of the oldest call. Default: 7 days ago"),
-    sample: z.int().min(1).max(5_000).default(500).describe("Most calls, the newest first"),
+    sample: z.int().min(1).max(5_000).default(500).describe("Maximum number of calls, the newest first"),
   })
   .openapi("NewRehearsal");
 const PercentilesSchema = z.strictObject({ p50: z.number(), p95: z.number() });

@@ -16,7 +16,7 @@ import { TenantParamsSchema } from "./tenants.ts";
 
 const DAY_MS = 86_400_000;
 const MAX_DAYS = 400;
-/** Most rows of a JSON response. CSV is streamed, so it has no such limit. */
+/** Maximum number of rows of a JSON response. CSV is streamed, so it has no such limit. */
 const MAX_ROWS = 50_000;
 
 const TimeSchema = z.coerce.number().int().min(0).max(8.64e15);

@@ -49,7 +49,7 @@ export const keyFields = {
   rateLimit: KeyRateLimitSchema.nullable().describe("Limit of the requests with the key"),
   limits: KeyCallLimitsSchema.shape.limits.unwrap().nullable().describe("Limits of the calls that the key makes"),
   quotas: KeyCallLimitsSchema.shape.quotas.unwrap().nullable().describe("Quotas of the calls that the key makes"),
-  maxAsyncCalls: z.int().nullable().describe("Most calls of the key that wait in the queue"),
+  maxAsyncCalls: z.int().nullable().describe("Maximum number of calls of the key that wait in the queue"),
   etag: EtagSchema,
   createdAt: TimeSchema,
   expiresAt: TimeSchema.nullable(),

@@ -7,7 +7,7 @@ import { type CallRow, insertOnce } from "./calls.ts";
 
 export type ApprovalRow = ApprovalsTable;
 
-/** Most approvals of a tenant that wait at the same time. */
+/** Maximum number of approvals of a tenant that wait at the same time. */
 export const MAX_PENDING = 1_000;
 
 export async function countPending(db: Db, tenantId: string): Promise<number> {

@@ -174,7 +174,7 @@ export async function insertCalls(db: Db, rows: readonly CallRow[]): Promise<voi
   }
 }
 
-/** Most times that a call is inserted while the calls that have its idempotency key end and release it. */
+/** Maximum number of times that a call is inserted while the calls that have its idempotency key end and release it. */
 const MAX_INSERTS = 10;
 
 /**

@@ -44,7 +44,7 @@ export interface ProblemRecord {
   readonly details: { readonly [name: string]: unknown };
 }
 
-/** Most problems of one kind that are looked for, and most that are returned. */
+/** Maximum number of problems of one kind that are looked for, and of those that are returned. */
 const MAX_OF_KIND = 100;
 const MAX_PROBLEMS = 200;
 const DAY_MS = 86_400_000;

@@ -22,7 +22,7 @@ export const KeyCallLimitsSchema = z.strictObject({
   maxAsyncCalls: TenantPolicySchema.shape.maxAsyncCalls
     .unwrap()
     .optional()
-    .describe("Most calls of the key that wait in the queue"),
+    .describe("Maximum number of calls of the key that wait in the queue"),
 });
 export type KeyCallLimits = z.infer<typeof KeyCallLimitsSchema>;
 

@@ -7,7 +7,7 @@ import type { MasterKey } from "../../secrets/master-key.ts";
 import { readJson } from "../json.ts";
 import { checkStoredBytes } from "./stored-bytes.ts";
 
-/** Most secrets of a tenant, as the library allows. */
+/** Maximum number of secrets of a tenant, as the library allows. */
 const MAX_SECRETS = 64;
 const HostsSchema = z.array(z.string());
 

@@ -63,11 +63,11 @@ export const TenantPolicySchema = z.strictObject({
       egressBytes: PeriodsSchema.optional(),
     })
     .optional(),
-  /** Most tools, and most versions of one tool. */
+  /** Maximum number of tools, and of versions of one tool. */
   maxTools: z.int().min(0).max(1_000_000).default(1_000),
   maxVersions: z.int().min(1).max(100_000).default(1_000),
   /**
-   * Most bytes that the tenant stores: code of versions, values of its tools, inputs, outputs, logs and recordings of calls, and journals of runs.
+   * Maximum number of bytes that the tenant stores: code of versions, values of its tools, inputs, outputs, logs and recordings of calls, and journals of runs.
    */
   maxStoredBytes: z
     .int()
@@ -79,7 +79,7 @@ export const TenantPolicySchema = z.strictObject({
     .min(1)
     .max(1_000_000)
     .optional()
-    .describe("Most calls that wait in the queue, also of schedules and triggers. Default: 10,000"),
+    .describe("Maximum number of calls that wait in the queue, also of schedules and triggers. Default: 10,000"),
   /** Share of the machine's CPU time relative to other busy tenants. */
   weight: z.number().min(0.01).max(100).optional(),
   /** Pools of executors that may run the tenant's calls, for a server with executors. Default: the pool "default". */
@@ -119,7 +119,7 @@ export const TenantPolicySchema = z.strictObject({
   /** Limits of the tenant's durable runs. */
   runs: z
     .strictObject({
-      /** Most runs that have not ended. */
+      /** Maximum number of runs that have not ended. */
       maxOpen: z.int().min(1).max(1_000_000).default(1_000),
       /** Largest journal of a run in UTF-16 code units. A run that exceeds it fails. */
       maxJournalLength: z

@@ -5,7 +5,7 @@ import type { Db } from "../../database/open-database.ts";
 import type { ReleaseHistoryTable, ReleasesTable } from "../../database/tables/tool-tables.ts";
 import { readJson } from "../json.ts";
 
-/** Most versions of a release. */
+/** Maximum number of versions of a release. */
 export const MAX_RELEASED = 10;
 
 export const ReleasedVersionsSchema = z
@@ -26,7 +26,7 @@ export const RollbackPolicySchema = z.strictObject({
 });
 export type RollbackPolicy = z.infer<typeof RollbackPolicySchema>;
 
-/** Most aliases of a tool. */
+/** Maximum number of aliases of a tool. */
 const MAX_ALIASES = 100;
 /** Shares that differ by less are the same. */
 const SHARE_TOLERANCE = 1e-9;

@@ -8,7 +8,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 /** Says whether the message goes on in the next frame. */
 const FLAG_BYTES = 1;
-/** Most bytes of a message in one frame. */
+/** Maximum number of bytes of a message in one frame. */
 const FRAME_BYTES = 256 * 1024;
 const LARGEST_FRAME = FLAG_BYTES + FRAME_BYTES + TAG_BYTES;
 /** Largest message in bytes: more than the longest input or output, with what belongs to it. */
