@@ -243,6 +243,21 @@ describe.for(STORES)("with %s", (kind) => {
       .execute();
   });
 
+  test("rejects limits that are not whole numbers, and rounds those of an earlier release down", async () => {
+    const given = { name: "fraction", scopes: SCOPES, limits: { maxConcurrentCalls: 1.5 } };
+    expect(await api("POST", "/v1/tenants/acme/keys", given)).toMatchObject({
+      status: 422,
+      body: { error: { message: expect.stringContaining("limits.maxConcurrentCalls") } },
+    });
+    const key = await createKey(api, "acme", { limits: { maxConcurrentCalls: 1 } });
+    const { options } = under.store;
+    await using database = await openDatabase({ url: options.database, dataDir: options.dataDir, onError() {} });
+    const limits = JSON.stringify({ limits: { maxConcurrentCalls: 1.5 } });
+    await database.db.updateTable("api_keys").set({ limits }).where("id", "=", key.id).execute();
+    expect((await as(key)("POST", "/v1/tenants/acme/tools/one/calls", {})).status).toBe(200);
+    expect((await useOf(api, "acme", key)).concurrency.limit).toBe(1);
+  });
+
   test("a key passes on no higher limits, and what it leaves out stays", async () => {
     const key = await createKey(api, "acme", {
       limits: { maxConcurrentCalls: 4 },

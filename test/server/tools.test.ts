@@ -334,6 +334,33 @@ describe.for(STORES)("with %s", (kind) => {
     expect([narrower.body.version.state, narrower.body.requests.added]).toEqual(["ready", []]);
   });
 
+  test("rejects limits that are not whole numbers, and rounds those of an earlier release down", async () => {
+    const rejected = await deploy("whole-limits", "export default () => 1;", { limits: { timeoutMs: 25_000.5 } });
+    expect(rejected).toMatchObject({
+      status: 422,
+      body: { error: { message: expect.stringContaining("limits.timeoutMs") } },
+    });
+    expect((await deploy("whole-limits", "export default () => 1;", { limits: { timeoutMs: 25_000 } })).status).toBe(
+      201,
+    );
+    const { options } = under.store;
+    await using database = await openDatabase({ url: options.database, dataDir: options.dataDir, onError() {} });
+    const { settings } = await database.db
+      .selectFrom("tool_versions")
+      .select("settings")
+      .where("tool_name", "=", "whole-limits")
+      .executeTakeFirstOrThrow();
+    await database.db
+      .updateTable("tool_versions")
+      .set({ settings: settings.replace("25000", "25000.5") })
+      .where("tool_name", "=", "whole-limits")
+      .execute();
+    expect((await call("whole-limits")).body).toMatchObject({ state: "succeeded", output: 1 });
+    expect((await api<Deployed["version"]>("GET", `${tools}/whole-limits/versions/1`)).body.limits).toEqual({
+      timeoutMs: 25_000,
+    });
+  });
+
   test("lets a version that raises a limit wait, wherever the limit is set, and shows the limits", async () => {
     const old = "export default () => 'old'";
     const author = "export const limits = { memoryMiB: 16 };";

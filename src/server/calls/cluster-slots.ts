@@ -289,7 +289,7 @@ export class ClusterSlots implements AsyncDisposable {
   /** Returns the limit of a tenant: the lower one of its policy's and the server's. */
   limitOf(policy: LimitedTenant["policy"], name: Limit): number {
     const configured = [policy.limits?.[name], this.#dependencies.limits[name]].filter((value) => value !== undefined);
-    return configured.length === 0 ? LIMITS[name].default : Math.ceil(Math.min(...configured));
+    return configured.length === 0 ? LIMITS[name].default : Math.min(...configured);
   }
 
   #use(slots: OwnerSlots): ClusterSlot {

@@ -1,19 +1,15 @@
 // The configuration of a server: one schema for the config file, the environment (`environment.ts`) and the command line, with every default.
 import * as z from "zod";
 import { parseOptions } from "../../host/config/option-errors.ts";
+import { NatsUrlSchema, SilenceSchema } from "../../host/fleet/fleet-options.ts";
 import { ToolError } from "../../host/index.ts";
+import { PartialLimitsSchema } from "../../sandbox/contract/partial-limits.ts";
 import { plainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
-import { LimitsSchema } from "../records/tenants/tenant-policy.ts";
 import { isMasterKeyText, MASTER_KEY_RULE } from "../secrets/master-key.ts";
 import { PackagesSchema } from "../tools/packages.ts";
 import { AddressRangeSchema, HostNameSchema, SecureBaseUrlSchema, SecureUrlSchema } from "./network-options.ts";
 
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
-
-const NatsUrlSchema = z
-  .string()
-  .max(1_024)
-  .regex(/^(?:nats|tls):\/\/[^\s/]+$/, { error: 'Expected a URL such as "nats://127.0.0.1:4222"' });
 
 const ReplicaUrlSchema = z
   .string()
@@ -129,7 +125,7 @@ export const ServerOptionsSchema = z.strictObject({
    */
   vacuumFull: z.boolean().default(false),
   /** Limits of every call. A tenant, tool or call can only lower them. */
-  limits: plainObject(LimitsSchema).default({}),
+  limits: PartialLimitsSchema.default({}),
   /** URL of a NATS server, whose executors run the calls. Default: calls run on this machine. */
   natsUrl: NatsUrlSchema.optional(),
   /** Path of the control plane's credentials file; "glovebox executor credentials" creates it. */
@@ -139,7 +135,7 @@ export const ServerOptionsSchema = z.strictObject({
   /** Copies of the work queue in a cluster of NATS servers: 1, 3 or 5. All servers of one database need the same number. */
   natsReplicas: z.union([z.literal(1), z.literal(3), z.literal(5)], "Expected 1, 3 or 5").default(1),
   /** Time in ms without a message of an executor after which its calls end as lost. */
-  executorSilenceMs: z.int().min(1_000).max(60_000).default(5_000),
+  executorSilenceMs: SilenceSchema,
   /** Maximum number of worker processes at one time. */
   maxWorkers: z.int().min(1).max(1_024).default(16),
   /** Worker processes that are kept started, and that no tenant has used yet. */

@@ -1,8 +1,8 @@
 // The request that deploys a tool: its schema, and the rules that apply to all ways to upload one.
 import * as z from "zod";
 import { limitedRecord } from "../../host/config/limited-record.ts";
+import { LimitsObjectSchema } from "../../sandbox/contract/partial-limits.ts";
 import { TOOL_NAME_RULE, ToolNameSchema } from "../../sandbox/contract/tool-name.ts";
-import { LimitsSchema } from "../records/tenants/tenant-policy.ts";
 import { LIVE } from "./tenant-tools.ts";
 import { MAX_SOURCE_MAP_LENGTH } from "./uploaded-source-map.ts";
 
@@ -21,7 +21,7 @@ const uploadFields = {
   /** Name of the tool if its code exports none. Default: one from its entry file or its content. */
   defaultName: DeployedNameSchema.optional(),
   language: z.enum(["javascript", "typescript", "python"]).optional(),
-  limits: LimitsSchema.optional(),
+  limits: LimitsObjectSchema.optional(),
   isolateLifetime: z.enum(["call", "tool", "session"]).default("call"),
   /** The release that runs the new version from now on; null for none. */
   alias: z

@@ -1,8 +1,8 @@
 // Schemas of tenants, their API keys, and who sends a request.
 import { z } from "@hono/zod-openapi";
 import { SCOPES } from "../../auth/scopes.ts";
-import { isKeyId, KeyCallLimitsSchema, KeyRateLimitSchema } from "../../records/tenants/api-keys.ts";
-import { TenantPolicySchema } from "../../records/tenants/tenant-policy.ts";
+import { isKeyId, KeyCallLimitsSchema } from "../../records/tenants/api-keys.ts";
+import { RateLimitSchema, TenantPolicySchema } from "../../records/tenants/tenant-policy.ts";
 import { EtagSchema } from "../entity-tag.ts";
 import { TenantIdSchema, TimeSchema } from "./common.ts";
 import { LineSchema } from "./text.ts";
@@ -46,7 +46,7 @@ export const keyFields = {
   name: z.string(),
   prefix: z.string().describe("The first characters of the key"),
   scopes: z.array(z.enum(SCOPES)),
-  rateLimit: KeyRateLimitSchema.nullable().describe("Limit of the requests with the key"),
+  rateLimit: RateLimitSchema.nullable().describe("Limit of the requests with the key"),
   limits: KeyCallLimitsSchema.shape.limits.unwrap().nullable().describe("Limits of the calls that the key makes"),
   quotas: KeyCallLimitsSchema.shape.quotas.unwrap().nullable().describe("Quotas of the calls that the key makes"),
   maxAsyncCalls: z.int().nullable().describe("Maximum number of calls of the key that wait in the queue"),
@@ -67,7 +67,7 @@ export const NewKeySchema = z
   .strictObject({
     name: LineSchema.min(1).max(200),
     scopes: z.array(z.enum(SCOPES)).min(1).max(SCOPES.length),
-    rateLimit: KeyRateLimitSchema.optional(),
+    rateLimit: RateLimitSchema.optional(),
     ...KeyCallLimitsSchema.shape,
     expiresInDays: z.int().min(1).max(3_650).optional(),
     expiresInMinutes: z.int().min(1).max(1_440).optional().describe("For an embedded console. Not with expiresInDays"),
@@ -78,7 +78,7 @@ const CallLimitsShape = KeyCallLimitsSchema.shape;
 
 export const KeyChangesSchema = z
   .strictObject({
-    rateLimit: KeyRateLimitSchema.nullable().optional(),
+    rateLimit: RateLimitSchema.nullable().optional(),
     limits: CallLimitsShape.limits.unwrap().nullable().optional(),
     quotas: CallLimitsShape.quotas.unwrap().nullable().optional(),
     maxAsyncCalls: CallLimitsShape.maxAsyncCalls.unwrap().nullable().optional(),

@@ -1,6 +1,6 @@
 // Schemas of tools: versions, releases, deployments.
 import { z } from "@hono/zod-openapi";
-import { LimitsSchema } from "../../records/tenants/tenant-policy.ts";
+import { LimitsObjectSchema } from "../../../sandbox/contract/partial-limits.ts";
 import { ReleasedVersionsSchema, RollbackPolicySchema } from "../../records/tools/releases.ts";
 import { EtagSchema } from "../entity-tag.ts";
 import { TimeSchema } from "./common.ts";
@@ -18,7 +18,7 @@ export const VersionSummarySchema = z
     language: z.enum(["javascript", "python"]),
     definition: z.record(z.string(), z.unknown()),
     grant: z.array(z.string()),
-    limits: LimitsSchema.describe(
+    limits: LimitsObjectSchema.describe(
       "Limits that its author and its upload have set. Those of the tenant and the server apply too",
     ),
     isolateLifetime: z.enum(["call", "tool", "session"]),

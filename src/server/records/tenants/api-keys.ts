@@ -1,23 +1,21 @@
 // Stores API keys: their hashes, scopes and owners.
 import * as z from "zod";
+import { LimitsObjectSchema } from "../../../sandbox/contract/partial-limits.ts";
 import { isSameHash } from "../../auth/api-key.ts";
 import { type Scope, StoredScopesSchema } from "../../auth/scopes.ts";
 import type { Db } from "../../database/open-database.ts";
 import type { ApiKeysTable } from "../../database/tables/tenant-tables.ts";
 import { readJson } from "../json.ts";
-import { LimitsSchema, TenantPolicySchema } from "./tenant-policy.ts";
+import { RateLimitSchema, TenantPolicySchema, toWholeLimits } from "./tenant-policy.ts";
 
-export const KeyRateLimitSchema = z.strictObject({
-  calls: z.int().min(1).max(1_000_000),
-  per: z.enum(["second", "minute"]),
-  burst: z.int().min(1).max(1_000_000).optional(),
-});
-/** Requests per period, and how many may come at once (default: `calls`). */
-export type KeyRateLimit = z.infer<typeof KeyRateLimitSchema>;
+/** Limit of the requests with a key. */
+export type KeyRateLimit = z.infer<typeof RateLimitSchema>;
+
+const ConcurrencyLimitsSchema = LimitsObjectSchema.pick({ maxConcurrentCalls: true, maxQueuedCalls: true });
 
 /** Limits of the calls of a key, in the form that a tenant's policy has them. They apply in addition to the tenant's. */
 export const KeyCallLimitsSchema = z.strictObject({
-  limits: LimitsSchema.pick({ maxConcurrentCalls: true, maxQueuedCalls: true }).optional(),
+  limits: ConcurrencyLimitsSchema.optional(),
   quotas: TenantPolicySchema.shape.quotas,
   maxAsyncCalls: TenantPolicySchema.shape.maxAsyncCalls
     .unwrap()
@@ -25,6 +23,10 @@ export const KeyCallLimitsSchema = z.strictObject({
     .describe("Maximum number of calls of the key that wait in the queue"),
 });
 export type KeyCallLimits = z.infer<typeof KeyCallLimitsSchema>;
+
+const StoredCallLimitsSchema = KeyCallLimitsSchema.extend({
+  limits: z.preprocess(toWholeLimits, ConcurrencyLimitsSchema).optional(),
+});
 
 export interface ApiKeyRecord {
   readonly id: string;
@@ -55,8 +57,8 @@ const toApiKey = (row: ApiKeysTable): ApiKeyRecord => ({
   name: row.name,
   prefix: row.prefix,
   scopes: readJson(StoredScopesSchema, row.scopes, "list of scopes"),
-  rateLimit: row.rate_limit === null ? null : readJson(KeyRateLimitSchema, row.rate_limit, "rate limit of a key"),
-  callLimits: row.limits === null ? {} : readJson(KeyCallLimitsSchema, row.limits, "limits of a key"),
+  rateLimit: row.rate_limit === null ? null : readJson(RateLimitSchema, row.rate_limit, "rate limit of a key"),
+  callLimits: row.limits === null ? {} : readJson(StoredCallLimitsSchema, row.limits, "limits of a key"),
   createdAt: row.created_at,
   expiresAt: row.expires_at,
   lastUsedAt: row.last_used_at,

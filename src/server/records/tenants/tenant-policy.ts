@@ -1,19 +1,24 @@
 // The policy of a tenant, as the operator sets it and the database stores it, and the options of the library that follow from it.
 import * as z from "zod";
-import {
-  checkTenantOptions,
-  LIMITS,
-  type LimitName,
-  type Secrets,
-  type TenantOptions,
-  ToolError,
-} from "../../../host/index.ts";
+import { PoolSchema } from "../../../host/fleet/protocol/pool-name.ts";
+import { checkTenantOptions, type Secrets, type TenantOptions, ToolError } from "../../../host/index.ts";
 import { GRANTABLE_CAPABILITY_NAMES } from "../../../sandbox/contract/capability-names.ts";
+import { LimitsObjectSchema } from "../../../sandbox/contract/partial-limits.ts";
 
-const limitFields = Object.fromEntries(
-  Object.entries(LIMITS).map(([name, { min, max }]) => [name, z.number().min(min).max(max).optional()]),
-) as { readonly [Name in LimitName]: z.ZodOptional<z.ZodNumber> };
-export const LimitsSchema = z.strictObject(limitFields);
+/** Rounds the limits of a row down. Earlier releases have stored fractions, which the library rejects. */
+export const toWholeLimits = (stored: unknown): unknown =>
+  typeof stored === "object" && stored !== null
+    ? Object.fromEntries(
+        Object.entries(stored).map(([name, limit]) => [name, typeof limit === "number" ? Math.floor(limit) : limit]),
+      )
+    : stored;
+
+/** Requests per period, and how many may come at once (default: `calls`). */
+export const RateLimitSchema = z.strictObject({
+  calls: z.int().min(1).max(1_000_000),
+  per: z.enum(["second", "minute"]),
+  burst: z.int().min(1).max(1_000_000).optional(),
+});
 
 const PeriodsSchema = z.strictObject({
   minute: z.int().min(0).optional(),
@@ -41,7 +46,7 @@ const ToolPatternSchema = z
 
 export const TenantPolicySchema = z.strictObject({
   /** Limits of the tenant's calls. The lower one of these and the server's applies. */
-  limits: LimitsSchema.optional(),
+  limits: LimitsObjectSchema.optional(),
   /** Hosts that the tenant's tools may send requests to. Default: none. */
   egress: z.strictObject({ allow: z.array(RuleSchema).max(1_000) }).default({ allow: [] }),
   /** Capabilities that tools of the tenant may request. A deployment that requests another one fails. */
@@ -49,13 +54,7 @@ export const TenantPolicySchema = z.strictObject({
     .array(z.enum(GRANTABLE_CAPABILITY_NAMES))
     .max(GRANTABLE_CAPABILITY_NAMES.length)
     .default([...GRANTABLE_CAPABILITY_NAMES]),
-  rateLimit: z
-    .strictObject({
-      calls: z.int().min(1).max(1_000_000),
-      per: z.enum(["second", "minute"]),
-      burst: z.int().min(1).max(1_000_000).optional(),
-    })
-    .optional(),
+  rateLimit: RateLimitSchema.optional(),
   quotas: z
     .strictObject({
       calls: PeriodsSchema.optional(),
@@ -83,11 +82,7 @@ export const TenantPolicySchema = z.strictObject({
   /** Share of the machine's CPU time relative to other busy tenants. */
   weight: z.number().min(0.01).max(100).optional(),
   /** Pools of executors that may run the tenant's calls, for a server with executors. Default: the pool "default". */
-  pools: z
-    .array(z.string().regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, { error: "Expected the name of a pool, such as eu" }))
-    .min(1)
-    .max(100)
-    .optional(),
+  pools: z.array(PoolSchema).min(1).max(100).optional(),
   /** Which calls wait until a person has approved them. */
   approvals: z
     .strictObject({

@@ -2,19 +2,20 @@
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import type { ToolDefinition } from "../../../host/index.ts";
+import { LimitsObjectSchema } from "../../../sandbox/contract/partial-limits.ts";
 import type { Db } from "../../database/open-database.ts";
 import { IS_WAITING_VERSION } from "../../database/partial-indexes.ts";
 import type { ToolVersionsTable } from "../../database/tables/tool-tables.ts";
 import { type BoundedPage, bytesOfTexts, readBoundedPage } from "../bounded-page.ts";
 import { readJson } from "../json.ts";
-import { LimitsSchema } from "../tenants/tenant-policy.ts";
+import { toWholeLimits } from "../tenants/tenant-policy.ts";
 
 /** How a version runs, as its uploader chose it. */
-export const VersionSettingsSchema = z.strictObject({
+const VersionSettingsSchema = z.strictObject({
   /** Capabilities and engine features that the version has. */
   grant: z.array(z.string()),
   /** Limits of the version, in addition to those of its author. */
-  limits: LimitsSchema.optional(),
+  limits: z.preprocess(toWholeLimits, LimitsObjectSchema).optional(),
   isolateLifetime: z.enum(["call", "tool", "session"]).default("call"),
 });
 export type VersionSettings = z.infer<typeof VersionSettingsSchema>;
