@@ -62,3 +62,10 @@ function nextRandom(): Uint8Array {
 /** @param now ms since 1970 */
 export const createId = (kind: IdKind, now: number = Date.now()): string =>
   `${kind}_${encodeTime(now)}${encode(nextRandom())}`;
+
+/** Returns the id of the outermost call: a nested call has the id of its caller and a number. */
+export const rootOf = (callId: string): string => callId.split(".", 1)[0] as string;
+
+/** Returns the id of the call that made a nested one; undefined for an outermost call. */
+export const parentOf = (callId: string): string | undefined =>
+  callId.includes(".") ? callId.slice(0, callId.lastIndexOf(".")) : undefined;

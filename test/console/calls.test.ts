@@ -5,7 +5,7 @@ import { join } from "node:path";
 // biome-ignore lint/correctness/noUnresolvedImports: Biome does not know this one of Node's modules
 import { DatabaseSync } from "node:sqlite";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { SQLITE_FILE } from "../../src/server/database/open-database.ts";
+import { SQLITE_FILE } from "../../src/server/config/data-files.ts";
 import { cliEnvironment, MAIN, NodeProcess } from "../support/cli-process.ts";
 import { useConsole } from "./browser.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
-import { SQLITE_FILE } from "../../src/server/database/open-database.ts";
+import { SQLITE_FILE } from "../../src/server/config/data-files.ts";
 import { useConsole } from "./browser.ts";
 
 const suite = useConsole();

@@ -1,17 +1,13 @@
 // What several servers on one Postgres must not get wrong: quotas are never exceeded, the audit log is one chain, and an old database is brought
 // to the current schema once.
+
 import { join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { afterAll, describe, expect, test, vi } from "vitest";
+import { SQLITE_FILE } from "../../src/server/config/data-files.ts";
 import { isOutage } from "../../src/server/database/database-errors.ts";
 import { checkSchema, migrate } from "../../src/server/database/migrate.ts";
-import {
-  type Db,
-  isLostConnection,
-  type OpenDatabase,
-  openDatabase,
-  SQLITE_FILE,
-} from "../../src/server/database/open-database.ts";
+import { type Db, isLostConnection, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import { createPostgresDialect } from "../../src/server/database/postgres-dialect.ts";
 import type { DatabaseSchema } from "../../src/server/database/schema.ts";
 import { createSqliteDialect, openSqlite } from "../../src/server/database/sqlite-dialect.ts";

@@ -1,10 +1,12 @@
 // Queries that a server repeats all the time, or for each page of the console: with SQLite, each of them uses an index of the few rows that it is
 // about, and does not read the whole table.
+
 import { join } from "node:path";
 import { type CompiledQuery, Kysely } from "kysely";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createGlovebox } from "../../src/host/index.ts";
-import { type Db, openDatabase, SQLITE_FILE } from "../../src/server/database/open-database.ts";
+import { SQLITE_FILE } from "../../src/server/config/data-files.ts";
+import { type Db, openDatabase } from "../../src/server/database/open-database.ts";
 import type { DatabaseSchema } from "../../src/server/database/schema.ts";
 import { createSqliteDialect, openSqlite } from "../../src/server/database/sqlite-dialect.ts";
 import { findOverdue } from "../../src/server/records/calls/approvals.ts";

@@ -1,10 +1,12 @@
 // A release works with the schema of the next one, so that replicas can be upgraded one after the other: migrations expand the schema, and a
 // release starts with, and keeps working on, a schema whose rule names it.
+
 import { join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { afterAll, describe, expect, test } from "vitest";
+import { SQLITE_FILE } from "../../src/server/config/data-files.ts";
 import { migrate } from "../../src/server/database/migrate.ts";
-import { type Db, openDatabase, SQLITE_FILE } from "../../src/server/database/open-database.ts";
+import { type Db, openDatabase } from "../../src/server/database/open-database.ts";
 import { createPostgresDialect } from "../../src/server/database/postgres-dialect.ts";
 import type { DatabaseSchema } from "../../src/server/database/schema.ts";
 import { createSqliteDialect, openSqlite } from "../../src/server/database/sqlite-dialect.ts";

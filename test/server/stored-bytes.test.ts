@@ -1,9 +1,11 @@
 // The quota of stored bytes: what counts, what is denied when it is used up, and that the counts stay exact. On both databases.
+
 import { join } from "node:path";
 import { Kysely } from "kysely";
 import { afterAll, describe, expect, test } from "vitest";
+import { SQLITE_FILE } from "../../src/server/config/data-files.ts";
 import { migrate } from "../../src/server/database/migrate.ts";
-import { type Db, type OpenDatabase, openDatabase, SQLITE_FILE } from "../../src/server/database/open-database.ts";
+import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import { createPostgresDialect } from "../../src/server/database/postgres-dialect.ts";
 import type { DatabaseSchema } from "../../src/server/database/schema.ts";
 import { createSqliteDialect, openSqlite } from "../../src/server/database/sqlite-dialect.ts";

@@ -1,14 +1,12 @@
 // glovebox db: migrates, checks, backs up and restores the server's database, changes its master key, and replaces a lost admin key.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { SQLITE_FILE } from "../../server/config/data-files.ts";
 import type { ServerConfig } from "../../server/config/server-options.ts";
 import type { OpenDatabase } from "../../server/database/open-database.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, OutputError, UsageError } from "../usage.ts";
 import { readConfig } from "./serve.ts";
-
-/** Name of the SQLite file, which `src/server/database/open-database.ts` writes. */
-const SQLITE_FILE = "glovebox.sqlite";
 
 type Action = (database: OpenDatabase, config: ServerConfig, file: string, io: Io) => Promise<number>;
 

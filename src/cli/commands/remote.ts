@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Call, Deployed } from "../../client/index.ts";
 import { createClient } from "../../client/index.ts";
+import { isSecureUrl } from "../../host/util/address-host.ts";
 import { checkKey, connectTenant, DEFAULT_URL, storeCredentials, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted, printItems, take, timeOf } from "../remote/table.ts";
 import { prepareUpload, type ToolUpload } from "../remote/upload.ts";
@@ -35,7 +36,6 @@ export async function loginCommand(given: Arguments, io: Io): Promise<number> {
   return await withServerErrors(async () => {
     const { tenantId } = await createClient({ url, key }).whoAmI();
     storeCredentials({ url, key }, io.env);
-    const { isSecureUrl } = await import("../../server/config/network-options.ts");
     if (!isSecureUrl(url))
       io.stderr.print(`Warning: ${new URL(url).host} gets the key without encryption with each command. Use https\n`);
     io.stderr.print(

@@ -1,4 +1,5 @@
 // Runs the calls of the API: at once, streamed, or later from the queue. Each accepted call gets one record with one final state.
+
 import {
   type CallContext,
   type Glovebox,
@@ -8,8 +9,8 @@ import {
   type ToolResult,
 } from "../../host/index.ts";
 import { ApprovalService } from "../approvals/approval-service.ts";
+import { rootOf } from "../ids.ts";
 import { withContents } from "../records/calls/call-contents.ts";
-import { rootOf } from "../records/calls/call-list.ts";
 import { listTimelines, listTree, type TreeCall } from "../records/calls/call-tree.ts";
 import { type CallRow, findByKey, findCall, insertOnce, type WholeCall } from "../records/calls/calls.ts";
 import type { LiveLine } from "../records/calls/live-logs.ts";

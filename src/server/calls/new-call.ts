@@ -1,8 +1,7 @@
 // Creates the rows of new calls, and the context in which the library runs them.
 import { createHash } from "node:crypto";
 import type { CallContext, CallInfo, NestedCallStart } from "../../host/index.ts";
-import { createId } from "../ids.ts";
-import { rootOf } from "../records/calls/call-list.ts";
+import { createId, parentOf, rootOf } from "../ids.ts";
 import type { CallRow } from "../records/calls/calls.ts";
 import { LIVE } from "../tools/tenant-tools.ts";
 import type { CallRequest } from "./call-request.ts";
@@ -94,10 +93,10 @@ export function toNestedRow(
 
 /** Returns the row that a call will have which runs in this process and has none yet. */
 export function runningRow({ callId, toolName, startedAt }: CallInfo, tenantId: string): CallRow {
-  const parentId = callId.includes(".") ? callId.slice(0, callId.lastIndexOf(".")) : "";
-  const start = { callId, toolName, startedAt, parentCallId: parentId, arguments: undefined };
+  const parentId = parentOf(callId);
+  const start = { callId, toolName, startedAt, parentCallId: parentId ?? "", arguments: undefined };
   const row = toNestedRow(start, { tenantId, keyId: "" });
-  return parentId === "" ? { ...row, parent_id: null, root_id: null } : row;
+  return parentId === undefined ? { ...row, parent_id: null, root_id: null } : row;
 }
 
 export const toContext = (

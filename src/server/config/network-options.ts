@@ -1,15 +1,7 @@
 // Schemas of the options that name URLs, hosts and addresses. What would never match anything is an error.
 import { isIP } from "node:net";
 import * as z from "zod";
-
-const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
-
-/** Returns whether a URL is safe from attackers on the network: https, or http on this machine. */
-export function isSecureUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const { protocol, hostname } = new URL(text);
-  return protocol === "https:" || (protocol === "http:" && LOOPBACK.has(hostname));
-}
+import { isSecureUrl } from "../../host/util/address-host.ts";
 
 /** A URL of another server, whose answers are trusted. */
 export const SecureUrlSchema = z

@@ -3,6 +3,7 @@ import * as z from "zod";
 import { parseOptions } from "../../host/config/option-errors.ts";
 import { NatsUrlSchema, SilenceSchema } from "../../host/fleet/fleet-options.ts";
 import { ToolError } from "../../host/index.ts";
+import { LOOPBACK_NAMES } from "../../host/util/address-host.ts";
 import { PartialLimitsSchema } from "../../sandbox/contract/partial-limits.ts";
 import { plainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { isMasterKeyText, MASTER_KEY_RULE } from "../secrets/master-key.ts";
@@ -148,7 +149,8 @@ export type ServerOptions = z.input<typeof ServerOptionsSchema>;
 /** The options of a server, with their defaults. */
 export type ServerConfig = z.output<typeof ServerOptionsSchema>;
 
-const LOOPBACK_NAMES: readonly string[] = ["localhost", "127.0.0.1", "[::1]", "::1"];
+/** Host headers, and addresses to listen on, of this machine. */
+const LOCAL_HOSTS: readonly string[] = [...LOOPBACK_NAMES, "::1"];
 
 /** The Host headers that a server accepts. */
 export interface AllowedHosts {
@@ -160,10 +162,10 @@ export interface AllowedHosts {
 
 /** Returns whether clients reach a server by any of its IP addresses: it listens on the network, and its operator has named no hosts. */
 export const isReachedByAddress = ({ host, allowHosts }: Pick<ServerConfig, "host" | "allowHosts">): boolean =>
-  allowHosts.length === 0 && !LOOPBACK_NAMES.includes(host);
+  allowHosts.length === 0 && !LOCAL_HOSTS.includes(host);
 
 export const toAllowedHosts = (config: Pick<ServerConfig, "host" | "allowHosts">): AllowedHosts => ({
-  names: [...LOOPBACK_NAMES, ...config.allowHosts],
+  names: [...LOCAL_HOSTS, ...config.allowHosts],
   addresses: isReachedByAddress(config),
 });
 

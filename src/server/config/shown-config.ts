@@ -1,6 +1,7 @@
 // Shows the configuration of a server without its secrets, wherever an operator may have put one: in an option, in a URL, or in the arguments of a
 // command.
 import { join } from "node:path";
+import { SQLITE_FILE } from "./data-files.ts";
 import type { ServerConfig } from "./server-options.ts";
 
 const REDACTED = "redacted";
@@ -46,7 +47,7 @@ export function toShownConfig(config: ServerConfig): object {
   const [program, ...args] = masterKeyCommand ?? [];
   return redactUrls({
     ...config,
-    database: config.database ?? `sqlite: ${join(dataDir, "glovebox.sqlite")}`,
+    database: config.database ?? `sqlite: ${join(dataDir, SQLITE_FILE)}`,
     ...(masterKey === undefined ? {} : { masterKey: REDACTED }),
     // An argument can be the credential for the key store.
     ...(program === undefined ? {} : { masterKeyCommand: [program, ...args.map(() => REDACTED)] }),

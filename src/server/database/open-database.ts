@@ -5,6 +5,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Kysely, sql } from "kysely";
 import { makeFolderSync } from "../../bundler/locate/make-folder.ts";
 import { ToolError } from "../../host/index.ts";
+import { SQLITE_FILE } from "../config/data-files.ts";
 import type { DatabaseKind } from "./column-types.ts";
 import { type LockOptions, lockDataFolder } from "./data-folder-lock.ts";
 import { openDatabaseClock, SYSTEM_CLOCK, type WallClock } from "./database-clock.ts";
@@ -41,8 +42,6 @@ export interface DatabaseOptions {
   /** With SQLite, keeps the data folder to this process until the database is closed. Default: other processes may use it too. */
   readonly lock?: LockOptions | undefined;
 }
-
-export const SQLITE_FILE = "glovebox.sqlite";
 
 /** @throws {ToolError} PARAM_INVALID if the folder or the file cannot be created, read or written */
 function openSqliteIn(dataDir: string): Db {

@@ -3,10 +3,9 @@ import * as z from "zod";
 import { limitedRecord } from "../../host/config/limited-record.ts";
 import { LimitsObjectSchema } from "../../sandbox/contract/partial-limits.ts";
 import { TOOL_NAME_RULE, ToolNameSchema } from "../../sandbox/contract/tool-name.ts";
+import { AliasSchema } from "../records/tools/releases.ts";
 import { LIVE } from "./tenant-tools.ts";
 import { MAX_SOURCE_MAP_LENGTH } from "./uploaded-source-map.ts";
-
-export const ALIAS_PATTERN = /^[a-z][a-z0-9_-]{0,62}$/;
 
 const MAX_FILES = 500;
 
@@ -24,11 +23,7 @@ const uploadFields = {
   limits: LimitsObjectSchema.optional(),
   isolateLifetime: z.enum(["call", "tool", "session"]).default("call"),
   /** The release that runs the new version from now on; null for none. */
-  alias: z
-    .string()
-    .regex(ALIAS_PATTERN, { error: "Expected 1 to 63 of a-z 0-9 _ -, beginning with a letter" })
-    .nullable()
-    .default(LIVE),
+  alias: AliasSchema.nullable().default(LIVE),
   /** Share in percent of the calls that the new version gets; the rest stays on the versions that the alias runs now. */
   canaryPercent: z.number().gt(0).max(100).default(100),
   /** Approves what the version requests, also that of a known version that waits. Needs the scope `tools:approve`. */

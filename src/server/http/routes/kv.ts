@@ -1,11 +1,9 @@
 // Routes of the values that tools keep: list the tools that have some, browse, export, read, write and delete.
 
 import { z } from "@hono/zod-openapi";
-import type { Context } from "hono";
 import { type KvEntry, type KvSpace, LIMITS } from "../../../host/index.ts";
 import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
-import type { Db } from "../../database/open-database.ts";
-import type { App, AppEnv, ServerDependencies } from "../context.ts";
+import type { App, ServerDependencies } from "../context.ts";
 import { nextCursor, toPage } from "../pages.ts";
 import { RequestError } from "../request-error.ts";
 import { respondWithJson, respondWithStream } from "../responses.ts";
@@ -84,6 +82,8 @@ const show = ({ key, version, expiresAt, kind, data }: KvEntry) => ({
   value: kind === "json" ? JSON.parse(Buffer.from(data).toString("utf8")) : null,
   base64: kind === "bytes" ? Buffer.from(data).toString("base64") : null,
 });
+/** Returns the entry of the audit log for a change of a value. It does not contain the value. */
+const eventOf = (action: string, tool: string, key: string) => ({ action, target: `${tool}:${key}`, details: {} });
 const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such key");
 
 export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
@@ -198,8 +198,12 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
         ...(body.expiresAt === undefined ? {} : { expiresAt: body.expiresAt }),
         ...(body.ifVersion === undefined ? {} : { ifVersion: body.ifVersion }),
       };
-      const outcome = await audited(c, "kv.set", { tool: params.tool, key }, "stored", (transaction) =>
-        kv.setWithin(transaction, space, key, write),
+      const outcome = await changeAudited(
+        c,
+        dependencies,
+        eventOf("kv.set", params.tool, key),
+        (transaction) => kv.setWithin(transaction, space, key, write),
+        ({ status }) => status === "stored",
       );
       if (outcome.status === "conflict")
         throw new RequestError("CONFLICT", "The value has another version", { details: { version: outcome.version } });
@@ -230,32 +234,17 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
     async (c, { params, query }) => {
       const space = spaceOf(c.get("tenant").id, params.tool);
       const key = keyOf(params, query);
-      const { status } = await audited(c, "kv.deleted", { tool: params.tool, key }, "deleted", (transaction) =>
-        kv.deleteWithin(transaction, space, key),
+      const { status } = await changeAudited(
+        c,
+        dependencies,
+        eventOf("kv.deleted", params.tool, key),
+        (transaction) => kv.deleteWithin(transaction, space, key),
+        (outcome) => outcome.status === "deleted",
       );
       if (status !== "deleted") throw none();
       return respondWithJson(c, { ok: true });
     },
   );
-
-  /**
-   * Changes a value in one transaction with its entry in the audit log, which does not contain the value.
-   * @param done status of a change that was made; others have no entry
-   */
-  async function audited<Outcome extends { readonly status: string }>(
-    c: Context<AppEnv>,
-    action: string,
-    { tool, key }: { readonly tool: string; readonly key: string },
-    done: Outcome["status"],
-    change: (transaction: Db) => Promise<Outcome>,
-  ): Promise<Outcome> {
-    let outcome: Outcome | undefined;
-    await changeAudited(c, dependencies, { action, target: `${tool}:${key}`, details: {} }, async (transaction) => {
-      outcome = await change(transaction);
-      return outcome.status === done;
-    });
-    return outcome as unknown as Outcome;
-  }
 }
 
 /** Yields a line for each value, by key, and at last `{ "type": "end", "keys": N }`. */

@@ -4,6 +4,7 @@ import { appendAudit } from "../../records/audit/audit.ts";
 import { emitEvents } from "../../records/events/webhooks.ts";
 import { touchTenant } from "../../records/tenants/tenants.ts";
 import {
+  AliasSchema,
   deleteRelease,
   findPrevious,
   findRelease,
@@ -20,7 +21,7 @@ import { checkIfMatch, respondWithEtag, withEtag } from "../entity-tag.ts";
 import { notFound, RequestError } from "../request-error.ts";
 import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
-import { AliasSchema, OkSchema, pageOf } from "../schemas/common.ts";
+import { OkSchema, pageOf } from "../schemas/common.ts";
 import { ReleaseSchema, SetReleaseSchema } from "../schemas/tools.ts";
 import { ToolParamsSchema } from "./versions.ts";
 

@@ -1,4 +1,5 @@
 // Routes of schedules: create, list, change and delete.
+
 import { z } from "@hono/zod-openapi";
 import type { SchedulesTable } from "../../database/tables/event-tables.ts";
 import { createId } from "../../ids.ts";
@@ -14,6 +15,7 @@ import {
   toSchedule,
   updateSchedule,
 } from "../../records/events/schedules.ts";
+import { AliasSchema } from "../../records/tools/releases.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { findCronError, nextRunAfter } from "../../schedules/cron.ts";
 import type { App, ServerDependencies } from "../context.ts";
@@ -21,7 +23,7 @@ import { checkIfMatch, EtagSchema, respondWithEtag, withEtag } from "../entity-t
 import { notFound, RequestError } from "../request-error.ts";
 import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
-import { AliasSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
+import { IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
 import { LineSchema } from "../schemas/text.ts";
 import { changeAudited } from "./audited-change.ts";
 import { checkToolExists } from "./check-tool.ts";

@@ -1,4 +1,5 @@
 // Routes of triggers: their management, and the public URLs at which other services call tools with a signature.
+
 import { z } from "@hono/zod-openapi";
 import { ownKeyOf } from "../../calls/call-request.ts";
 import { createId } from "../../ids.ts";
@@ -12,6 +13,7 @@ import {
   toTrigger,
   updateTrigger,
 } from "../../records/events/triggers.ts";
+import { AliasSchema } from "../../records/tools/releases.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { verifyRequest } from "../../triggers/verify-request.ts";
 import type { App, ServerDependencies } from "../context.ts";
@@ -20,7 +22,7 @@ import { readText } from "../request-body.ts";
 import { notFound, RequestError } from "../request-error.ts";
 import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
-import { AliasSchema, ErrorSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
+import { ErrorSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
 import { changeAudited } from "./audited-change.ts";
 import { checkToolExists } from "./check-tool.ts";
 import { TenantParamsSchema } from "./tenants.ts";

@@ -1,6 +1,8 @@
 // Schemas of calls: requests, records, trees of nested calls, timelines, approvals.
+
 import { z } from "@hono/zod-openapi";
-import { AliasSchema, ErrorSchema, JsonSchema, TimeSchema, ToolNameSchema } from "./common.ts";
+import { AliasSchema } from "../../records/tools/releases.ts";
+import { ErrorSchema, JsonSchema, TimeSchema, ToolNameSchema } from "./common.ts";
 import { LineSchema, TextSchema } from "./text.ts";
 import { RequestsSchema } from "./tools.ts";
 

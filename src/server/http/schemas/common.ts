@@ -10,10 +10,6 @@ export const TenantIdSchema = z.string().regex(TENANT_PATTERN, {
 
 export const ToolNameSchema = z.string().regex(TOOL_NAME_PATTERN, { error: `Expected ${TOOL_NAME_RULE}` });
 
-export const AliasSchema = z
-  .string()
-  .regex(/^[a-z][a-z0-9_-]{0,62}$/, { error: "Expected a name such as live or staging" });
-
 export const VersionSchema = z.coerce.number().int().min(1);
 
 export const IdSchema = z.string().regex(/^[a-z]+_[0-9a-z]{26}$/, { error: "Expected an id, such as call_…" });

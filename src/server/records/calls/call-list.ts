@@ -3,6 +3,7 @@ import { type SelectQueryBuilder, sql } from "kysely";
 import type { Db } from "../../database/open-database.ts";
 import type { DatabaseSchema } from "../../database/schema.ts";
 import type { StoredCallState } from "../../database/tables/call-tables.ts";
+import { rootOf } from "../../ids.ts";
 import { bytesOfTexts, readBoundedPage } from "../bounded-page.ts";
 import { Slices } from "../slices.ts";
 import type { CallRow } from "./calls.ts";
@@ -23,9 +24,6 @@ export interface CallFilter {
   readonly before?: string | undefined;
   readonly limit: number;
 }
-
-/** Returns the id of the outermost call: a nested call has the id of its caller and a number. */
-export const rootOf = (id: string): string => id.split(".", 1)[0] as string;
 
 /** Calls that one page of a filtered list looks at: a filter that matches nothing must not read the whole table. */
 const MAX_SEARCHED = 20_000;

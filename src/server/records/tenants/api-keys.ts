@@ -1,9 +1,11 @@
 // Stores API keys: their hashes, scopes and owners.
+import type { ExpressionBuilder } from "kysely";
 import * as z from "zod";
 import { LimitsObjectSchema } from "../../../sandbox/contract/partial-limits.ts";
 import { isSameHash } from "../../auth/api-key.ts";
 import { type Scope, StoredScopesSchema } from "../../auth/scopes.ts";
 import type { Db } from "../../database/open-database.ts";
+import type { DatabaseSchema } from "../../database/schema.ts";
 import type { ApiKeysTable } from "../../database/tables/tenant-tables.ts";
 import { readJson } from "../json.ts";
 import { RateLimitSchema, TenantPolicySchema, toWholeLimits } from "./tenant-policy.ts";
@@ -115,18 +117,17 @@ export async function insertKey(
   return toApiKey(row);
 }
 
+/** Returns the condition for the keys of a tenant. @param tenantId null for those of the platform */
+const isOwnedBy = (tenantId: string | null) => (eb: ExpressionBuilder<DatabaseSchema, "api_keys">) =>
+  eb("tenant_id", tenantId === null ? "is" : "=", tenantId);
+
 /** Lists the keys of a tenant, or of the platform, by id. */
 export async function listKeys(
   db: Db,
   tenantId: string | null,
   { after, limit }: { readonly after?: string | undefined; readonly limit: number },
 ): Promise<readonly ApiKeyRecord[]> {
-  let query = db
-    .selectFrom("api_keys")
-    .selectAll()
-    .where("tenant_id", tenantId === null ? "is" : "=", tenantId)
-    .orderBy("id")
-    .limit(limit);
+  let query = db.selectFrom("api_keys").selectAll().where(isOwnedBy(tenantId)).orderBy("id").limit(limit);
   if (after !== undefined) query = query.where("id", ">", after);
   return (await query.execute()).map(toApiKey);
 }
@@ -146,14 +147,14 @@ export async function makeRoomForKey(
     const { keys } = await db
       .selectFrom("api_keys")
       .select(({ fn }) => fn.countAll<number>().as("keys"))
-      .where("tenant_id", tenantId === null ? "is" : "=", tenantId)
+      .where(isOwnedBy(tenantId))
       .executeTakeFirstOrThrow();
     return Number(keys);
   };
   if ((await count()) < limit) return true;
   await db
     .deleteFrom("api_keys")
-    .where("tenant_id", tenantId === null ? "is" : "=", tenantId)
+    .where(isOwnedBy(tenantId))
     .where(({ eb, or }) => or([eb("revoked_at", "is not", null), eb("expires_at", "<=", now)]))
     .execute();
   return (await count()) < limit;
@@ -170,13 +171,13 @@ export async function updateKeyLimits(
 
 /** Revokes a key. Returns false if the owner has no such key, or it is revoked already. */
 export async function revokeKey(db: Db, id: string, tenantId: string | null): Promise<boolean> {
-  const query = db
+  const { numUpdatedRows } = await db
     .updateTable("api_keys")
     .set({ revoked_at: Date.now() })
     .where("id", "=", id)
-    .where("revoked_at", "is", null);
-  const own = tenantId === null ? query.where("tenant_id", "is", null) : query.where("tenant_id", "=", tenantId);
-  const { numUpdatedRows } = await own.executeTakeFirst();
+    .where("revoked_at", "is", null)
+    .where(isOwnedBy(tenantId))
+    .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
 

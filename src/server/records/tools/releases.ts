@@ -5,6 +5,11 @@ import type { Db } from "../../database/open-database.ts";
 import type { ReleaseHistoryTable, ReleasesTable } from "../../database/tables/tool-tables.ts";
 import { readJson } from "../json.ts";
 
+/** Name of an alias: it stands for the versions of a tool that a release runs. */
+export const AliasSchema = z
+  .string()
+  .regex(/^[a-z][a-z0-9_-]{0,62}$/, { error: "Expected 1 to 63 of a-z 0-9 _ -, beginning with a letter" });
+
 /** Maximum number of versions of a release. */
 export const MAX_RELEASED = 10;
 

@@ -4,6 +4,7 @@ import type { JSONWebKeySet } from "jose";
 import * as z from "zod";
 import { describeKind, isPlainObject, strictObject } from "../../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../../config/option-errors.ts";
+import { isSecureUrl } from "../../../util/address-host.ts";
 import { notifySafely, runCallback } from "../../../util/host-callback.ts";
 import {
   ALGORITHMS,
@@ -16,7 +17,6 @@ import {
   type TokenRules,
   verifyJwt,
 } from "./access-token.ts";
-import { isSecure } from "./bounded-document.ts";
 import type { AuthenticatedCaller, ResourceServer } from "./caller.ts";
 import { createIssuerKeys, KeysUnavailableError } from "./issuer-keys.ts";
 
@@ -83,7 +83,7 @@ const RETRY_SECONDS = 5;
 const METADATA_SECONDS = 3_600;
 const WELL_KNOWN = "/.well-known/oauth-protected-resource";
 
-const isUrl = (text: string): boolean => URL.canParse(text) && isSecure(new URL(text)) && new URL(text).hash === "";
+const isUrl = (text: string): boolean => isSecureUrl(text) && new URL(text).hash === "";
 // A format, whose error does not count as one about the type: an error about an issuer does not mention that it could be an object.
 const UrlSchema = z.stringFormat("secure_url", isUrl, {
   error: ({ code }) =>

@@ -4,7 +4,7 @@ const MAX_BYTES = 256 * 1024;
 const TIMEOUT_MS = 5_000;
 
 /**
- * @param url https, or http on this machine (see `isSecure`)
+ * @param url https, or http on this machine (see `isSecureUrl`)
  * @throws {Error} for any response other than 200 with JSON of at most 256 KiB within five seconds; redirects are not followed
  */
 export async function fetchDocument(url: URL): Promise<unknown> {
@@ -28,9 +28,3 @@ export async function fetchDocument(url: URL): Promise<unknown> {
     if (!response.bodyUsed) await response.body?.cancel();
   }
 }
-
-const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]"]);
-
-/** Returns whether a URL is safe from attackers on the network: https, or http on this machine. */
-export const isSecure = ({ protocol, hostname }: URL): boolean =>
-  protocol === "https:" || (protocol === "http:" && LOOPBACK.has(hostname));

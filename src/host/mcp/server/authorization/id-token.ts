@@ -1,6 +1,7 @@
 // Verifies the ID tokens of people who sign in to a server's console (OpenID Connect), by the rules and with the fetching of keys that access
 // tokens have.
 import { jwtVerify } from "jose";
+import { isSecureUrl } from "../../../util/address-host.ts";
 import {
   ALGORITHMS,
   CLOCK_TOLERANCE_SECONDS,
@@ -9,7 +10,6 @@ import {
   InvalidTokenError,
   toInvalidTokenError,
 } from "./access-token.ts";
-import { isSecure } from "./bounded-document.ts";
 import { createIssuerKeys, KeysUnavailableError } from "./issuer-keys.ts";
 
 export { CLOCK_TOLERANCE_SECONDS } from "./access-token.ts";
@@ -36,7 +36,7 @@ export type IdTokenVerifier = (token: string) => Promise<Claims>;
  * @throws {Error} without a secure URL of the provider's keys
  */
 export function createIdTokenVerifier({ issuer, jwksUri, clientId, onError }: IdTokenSource): IdTokenVerifier {
-  if (jwksUri === undefined || !URL.canParse(jwksUri) || !isSecure(new URL(jwksUri)))
+  if (jwksUri === undefined || !isSecureUrl(jwksUri))
     throw new Error(`Expected an https jwks_uri in the metadata of ${issuer}`);
   const keys = createIssuerKeys({ issuer, jwksUri }, onError);
   return async (token) => {

@@ -3,7 +3,8 @@
 // jose's own fetcher has no limit on size, sends a request for each token while the server is down, and does not keep using old keys.
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import * as z from "zod";
-import { fetchDocument, isSecure } from "./bounded-document.ts";
+import { isSecureUrl } from "../../../util/address-host.ts";
+import { fetchDocument } from "./bounded-document.ts";
 
 /** Age in ms at which keys are fetched again. While fetching fails, they are used until the age of `USABLE_MS`. */
 const FRESH_MS = 10 * 60_000;
@@ -121,7 +122,7 @@ async function discoverKeys(issuer: string): Promise<string> {
       const metadata = MetadataSchema.parse(await fetchDocument(url));
       // RFC 8414, section 3.3: otherwise one authorization server could impersonate another.
       if (metadata.issuer !== issuer) throw new Error(`Expected the metadata of ${issuer} at ${url.href}`);
-      if (!isSecure(new URL(metadata.jwks_uri))) throw new Error(`Expected an https jwks_uri at ${url.href}`);
+      if (!isSecureUrl(metadata.jwks_uri)) throw new Error(`Expected an https jwks_uri at ${url.href}`);
       return metadata.jwks_uri;
     } catch (error) {
       failures.push(error);

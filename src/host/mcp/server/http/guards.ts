@@ -3,7 +3,7 @@
 import * as z from "zod";
 import { strictObject } from "../../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../../config/option-errors.ts";
-import { isAddressHost } from "../../../util/address-host.ts";
+import { isAddressHost, LOOPBACK_NAMES } from "../../../util/address-host.ts";
 import { reject } from "./rejection.ts";
 
 /** Checks of the headers Host and Origin, which stop DNS rebinding: a web page must not reach a server of the local network. */
@@ -32,7 +32,6 @@ export interface Guards {
   finish(request: Request, response: Response): Response;
 }
 
-const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"] as const;
 /** Time in seconds for which a browser may cache the response to a preflight request. */
 const PREFLIGHT_SECONDS = 600;
 /** Response headers that pages may read. */
@@ -86,7 +85,7 @@ const isPreflight = ({ method, headers }: Request): boolean =>
 /** @throws {ToolError} PARAM_INVALID for an unknown option, and for an invalid host or origin */
 export function createGuards(options: GuardOptions): Guards {
   const parsed = parseOptions(GuardOptionsSchema, options, "options");
-  const { allowedHosts: hosts = LOOPBACK, allowedOrigins = hosts, allowIpHosts = false } = parsed;
+  const { allowedHosts: hosts = LOOPBACK_NAMES, allowedOrigins = hosts, allowIpHosts = false } = parsed;
   return { check: toCheck(hosts, allowedOrigins, allowIpHosts), finish: withCorsHeaders };
 }
 
