@@ -8,16 +8,23 @@ import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, OutputError, UsageError } from "../usage.ts";
 import { readConfig } from "./serve.ts";
 
-type Action = (database: OpenDatabase, config: ServerConfig, file: string, io: Io) => Promise<number>;
-
 const totalOf = (counts: { readonly [table: string]: number }): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);
 
+interface DbCall {
+  readonly database: OpenDatabase;
+  readonly config: ServerConfig;
+  /** Path that follows the action; empty for an action without a file. */
+  readonly file: string;
+  readonly io: Io;
+}
+
 interface DbAction {
+  /** Description of the file that the action needs. */
   readonly file: string | undefined;
   /** Whether no server may use the database meanwhile. */
   readonly isExclusive?: boolean;
-  readonly run: Action;
+  readonly run: (call: DbCall) => Promise<number>;
 }
 
 /** @throws {UsageError} if a replica runs */
@@ -34,14 +41,14 @@ async function checkStopped({ db, kind }: OpenDatabase): Promise<void> {
 const ACTIONS: { readonly [name: string]: DbAction } = {
   migrate: {
     file: undefined,
-    run: async ({ migrated }, _config, _file, io) => {
+    run: async ({ database: { migrated }, io }) => {
       io.stdout.print(migrated.length === 0 ? "The schema is current\n" : `Migrated: ${migrated.join(", ")}\n`);
       return 0;
     },
   },
   check: {
     file: undefined,
-    run: async (database, _config, _file, io) => {
+    run: async ({ database, io }) => {
       const { checkDatabase } = await import("../../server/transfer/check.ts");
       const { problems, erased } = await checkDatabase(database);
       for (const problem of problems) io.stdout.print(`${problem}\n`);
@@ -52,7 +59,7 @@ const ACTIONS: { readonly [name: string]: DbAction } = {
   },
   backup: {
     file: "the file to write",
-    run: async (database, _config, file, io) => {
+    run: async ({ database, file, io }) => {
       const { writeBackup } = await import("../../server/transfer/backup.ts");
       const counts = await writeBackup(database, file);
       io.stdout.print(`Wrote ${totalOf(counts)} rows to ${file}. It does not contain the master key: keep that too\n`);
@@ -61,7 +68,7 @@ const ACTIONS: { readonly [name: string]: DbAction } = {
   },
   restore: {
     file: "a backup",
-    run: async (database, _config, file, io) => {
+    run: async ({ database, file, io }) => {
       const { restoreBackup } = await import("../../server/transfer/backup.ts");
       io.stdout.print(`Restored ${totalOf(await restoreBackup(database, file))} rows\n`);
       return 0;
@@ -69,7 +76,7 @@ const ACTIONS: { readonly [name: string]: DbAction } = {
   },
   "admin-key": {
     file: undefined,
-    run: async (database, _config, _file, io) => {
+    run: async ({ database, io }) => {
       const { createAdminKey } = await import("../../server/auth/admin-key.ts");
       io.stdout.print(`New admin key, shown only now: ${await createAdminKey(database)}\n`);
       return 0;
@@ -79,7 +86,7 @@ const ACTIONS: { readonly [name: string]: DbAction } = {
     file: "the file of the new master key",
     // A server would go on with the key that it has read, and store secrets that nobody can decrypt later.
     isExclusive: true,
-    run: async ({ db }, config, file, io) => {
+    run: async ({ database: { db }, config, file, io }) => {
       const { openMasterKey, readMasterKeyFile } = await import("../../server/secrets/master-key.ts");
       const { rotateMasterKey } = await import("../../server/secrets/rotate-master-key.ts");
       const next = readMasterKeyFile(file, "FILE");
@@ -112,7 +119,7 @@ export async function dbCommand(given: Arguments, io: Io): Promise<number> {
   });
   try {
     if (action.isExclusive === true) await checkStopped(database);
-    return await action.run(database, config, file ?? "", io);
+    return await action.run({ database, config, file: file ?? "", io });
   } catch (thrown) {
     const { code } = thrown as NodeJS.ErrnoException;
     if (file !== undefined && typeof code === "string" && /^E[A-Z]+$/.test(code))

@@ -1,6 +1,7 @@
 // glovebox executor: runs calls of control planes until it is stopped. glovebox executor credentials: creates the credentials of a fleet.
 import { rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
+import type { ExecutorOptions } from "../../executor/index.ts";
 import { NatsUrlSchema } from "../../host/fleet/fleet-options.ts";
 import { DEFAULT_POOL } from "../../host/fleet/protocol/pool-name.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
@@ -44,6 +45,47 @@ function readNumber(name: string, given: Arguments, io: Io): number | undefined 
   return Number(text);
 }
 
+/** Returns the URLs of the NATS servers. */
+function readUrls(given: Arguments, io: Io): string[] {
+  const text = readValue("nats", given, io);
+  if (text === undefined) throw new UsageError("--nats: expected the URL of a NATS server, got nothing");
+  const urls = text.split(",").map((one) => one.trim());
+  if (urls.every((one) => NatsUrlSchema.safeParse(one).success)) return urls;
+  const name = given.values.nats === undefined ? ENVIRONMENT.nats : "--nats";
+  // Without the value, which may contain a password.
+  throw new UsageError(`${name}: expected a URL such as nats://127.0.0.1:4222, or several with commas between them`);
+}
+
+function readExecutorOptions(given: Arguments, io: Io): ExecutorOptions {
+  return {
+    url: readUrls(given, io),
+    credentials: readValue("credentials", given, io),
+    tlsCa: readValue("tls-ca", given, io),
+    pool: readValue("pool", given, io),
+    slots: readNumber("slots", given, io),
+    cacheDir: readValue("cache-dir", given, io),
+    workers: {
+      max: readNumber("max-workers", given, io),
+      warmProcesses: readNumber("warm-processes", given, io),
+      warmPythonProcesses: readNumber("warm-python-processes", given, io),
+    },
+  };
+}
+
+/** Why an executor ends. */
+type EndReason = "stopped" | "disconnected" | "requested" | "in-use";
+
+/** Prints why the executor ends, unless the user has stopped it. */
+function printReason(reason: EndReason, id: string, io: Io): void {
+  if (reason === "requested")
+    io.stdout.print("A server has requested that this executor finishes its calls and ends\n");
+  else if (reason === "in-use")
+    io.stderr.print(
+      `glovebox executor: another process is connected as the executor ${id}, so this one ends. Each executor needs credentials of its own: glovebox executor credentials\n`,
+    );
+  else if (reason === "disconnected") io.stderr.print("glovebox executor: the NATS server has ended the connection\n");
+}
+
 /**
  * Exits with 0 after SIGINT, SIGTERM or the request of a control plane, when the running calls have ended. A second signal, or one before it
  * has started, ends it at once.
@@ -51,65 +93,35 @@ function readNumber(name: string, given: Arguments, io: Io): number | undefined 
 export async function executorCommand(given: Arguments, io: Io): Promise<number> {
   const [subcommand, folder, ...names] = given.positionals;
   if (subcommand !== undefined) return await credentialsCommand(subcommand, folder, names, given, io);
-  const url = readValue("nats", given, io);
-  if (url === undefined) throw new UsageError("--nats: expected the URL of a NATS server, got nothing");
-  const urls = url.split(",").map((one) => one.trim());
-  // Without the value, which may contain a password.
-  if (urls.some((one) => !NatsUrlSchema.safeParse(one).success))
-    throw new UsageError(
-      `${given.values.nats === undefined ? ENVIRONMENT.nats : "--nats"}: expected a URL such as nats://127.0.0.1:4222, or several with commas between them`,
-    );
+  const options = readExecutorOptions(given, io);
   const drainMs = readNumber("drain-ms", given, io) ?? DEFAULT_DRAIN_MS;
   if (drainMs > 300_000) throw new UsageError("GLOVEBOX_DRAIN_MS: expected a whole number from 0 to 300000");
   io.setStopTimeout(START_STOP_MS);
   const { startExecutor } = await import("../../executor/index.ts");
-  const disconnected = Promise.withResolvers<void>();
-  const requested = Promise.withResolvers<"requested">();
-  const inUse = Promise.withResolvers<"in-use">();
+  const ended = Promise.withResolvers<EndReason>();
   const report = (error: unknown): void => {
     const text = error instanceof Error ? error.message : "unknown error";
     io.stderr.print(`glovebox executor: ${toVisibleLine(text)}\n`);
   };
-  const executor = await startExecutor(
-    {
-      url: urls,
-      credentials: readValue("credentials", given, io),
-      tlsCa: readValue("tls-ca", given, io),
-      pool: readValue("pool", given, io),
-      slots: readNumber("slots", given, io),
-      cacheDir: readValue("cache-dir", given, io),
-      workers: {
-        max: readNumber("max-workers", given, io),
-        warmProcesses: readNumber("warm-processes", given, io),
-        warmPythonProcesses: readNumber("warm-python-processes", given, io),
-      },
-    },
-    {
-      onError: report,
-      onEvent: ({ message }) => io.stderr.print(`glovebox executor: ${toVisibleLine(message)}\n`),
-      onDisconnected: () => disconnected.resolve(),
-      onDrainRequested: () => requested.resolve("requested"),
-      onIdInUse: () => inUse.resolve("in-use"),
-    },
-  );
+  const executor = await startExecutor(options, {
+    onError: report,
+    onEvent: ({ message }) => io.stderr.print(`glovebox executor: ${toVisibleLine(message)}\n`),
+    onDisconnected: () => ended.resolve("disconnected"),
+    onDrainRequested: () => ended.resolve("requested"),
+    onIdInUse: () => ended.resolve("in-use"),
+  });
   io.setStopTimeout(drainMs + CLOSE_MS);
   const { id, pool, slots, languages } = executor;
   const all = languages.map((language) => LANGUAGE_NAMES[language]).join(" and ");
   io.stdout.print(`Executor ${id} of the pool ${pool} is ready, with ${slots} slots, for ${all}\n`);
   using _alive = keepAlive(readValue("alive-file", given, io), report);
-  const stopped = new Promise<void>((resolve) => {
-    if (io.stop.aborted) resolve();
-    io.stop.addEventListener("abort", () => resolve(), { once: true });
-  });
-  const reason = await Promise.race([stopped, disconnected.promise, requested.promise, inUse.promise]);
+  if (io.stop.aborted) ended.resolve("stopped");
+  io.stop.addEventListener("abort", () => ended.resolve("stopped"), { once: true });
+  const first = await ended.promise;
+  // After a signal, the end of the connection is expected.
+  const reason = first === "disconnected" && io.stop.aborted ? "stopped" : first;
+  printReason(reason, id, io);
   const isOrderly = io.stop.aborted || reason === "requested";
-  if (reason === "requested")
-    io.stdout.print("A server has requested that this executor finishes its calls and ends\n");
-  else if (reason === "in-use")
-    io.stderr.print(
-      `glovebox executor: another process is connected as the executor ${id}, so this one ends. Each executor needs credentials of its own: glovebox executor credentials\n`,
-    );
-  else if (!isOrderly) io.stderr.print("glovebox executor: the NATS server has ended the connection\n");
   await executor.drain(isOrderly || reason === "in-use" ? drainMs : 0);
   await executor[Symbol.asyncDispose]();
   return isOrderly ? 0 : 1;

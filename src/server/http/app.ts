@@ -66,7 +66,6 @@ function checkOrigin(origin: string | undefined, host: string | undefined): void
 
 /** Creates the application. It keeps no state of its own. */
 export function createApp(dependencies: ServerDependencies): App {
-  const { metadata } = dependencies;
   const app: App = new OpenAPIHono<AppEnv>({
     strict: true,
     defaultHook: (result) => {
@@ -74,7 +73,20 @@ export function createApp(dependencies: ServerDependencies): App {
       throw toInvalid(result.target, result.error);
     },
   });
+  addRequestLog(app, dependencies);
+  addRequestChecks(app, dependencies);
+  addRoutes(app, dependencies);
+  addErrorResponses(app, dependencies);
+  app.openAPIRegistry.registerComponent("securitySchemes", "key", {
+    type: "http",
+    scheme: "bearer",
+    description: "An API key: gbx_…",
+  });
+  return app;
+}
 
+/** Gives each request an id, and reports it when its response begins. */
+function addRequestLog(app: App, { metrics, requestLog }: ServerDependencies): void {
   app.use(async (c, next) => {
     const started = performance.now();
     const requestId = createId("request");
@@ -85,10 +97,10 @@ export function createApp(dependencies: ServerDependencies): App {
     await next();
     const ms = performance.now() - started;
     const route = routeOf(c.req.routePath);
-    dependencies.metrics.requestEnded(`${c.req.method} ${route}`, c.res.status, ms);
+    metrics.requestEnded(`${c.req.method} ${route}`, c.res.status, ms);
     const principal = c.get("principal") as Principal | undefined;
     const tenant = (c.get("tenant") as TenantRecord | undefined)?.id ?? principal?.tenantId ?? undefined;
-    dependencies.requestLog.ended({
+    requestLog.ended({
       requestId,
       method: c.req.method,
       route,
@@ -99,14 +111,21 @@ export function createApp(dependencies: ServerDependencies): App {
       ip: c.env?.incoming?.socket?.remoteAddress,
     });
   });
+}
+
+/** Rejects requests that are not meant for this server, before anything else reads them. */
+function addRequestChecks(app: App, { allowedHosts }: ServerDependencies): void {
   app.use(async (c, next) => {
     if (c.req.url.length > MAX_URL_LENGTH)
       throw new RequestError("URL_TOO_LONG", `Expected a URL of at most ${MAX_URL_LENGTH} characters`);
-    checkHost(c.req.header("host"), dependencies.allowedHosts);
+    checkHost(c.req.header("host"), allowedHosts);
     checkOrigin(c.req.header("origin"), c.req.header("host"));
     await next();
   });
+}
 
+function addRoutes(app: App, dependencies: ServerDependencies): void {
+  const { metadata } = dependencies;
   addOperationRoutes(app, dependencies);
   addConsoleSessionRoutes(app, dependencies);
   addOidcRoutes(app, dependencies);
@@ -138,7 +157,10 @@ export function createApp(dependencies: ServerDependencies): App {
   addKvRoutes(app, dependencies);
   addUsageRoutes(app, dependencies);
   addAuditRoutes(app, dependencies);
+}
 
+/** Adds the responses to unknown paths and to exceptions of what was added before. */
+function addErrorResponses(app: App, { metadata, onError }: ServerDependencies): void {
   app.notFound((c) => {
     const methods = methodsOf(c.req.path);
     if (methods.length > 0)
@@ -150,7 +172,7 @@ export function createApp(dependencies: ServerDependencies): App {
   app.onError((thrown, c) => {
     const requestId = c.get("requestId") ?? createId("request");
     const isRead = c.req.method === "GET" || c.req.method === "HEAD";
-    const { status, body, headers } = handleFailure(thrown, requestId, { isRead, onError: dependencies.onError });
+    const { status, body, headers } = handleFailure(thrown, requestId, { isRead, onError });
     const challenge = headers["www-authenticate"];
     for (const [name, value] of Object.entries({
       ...SECURITY_HEADERS,
@@ -164,12 +186,6 @@ export function createApp(dependencies: ServerDependencies): App {
       c.header(name, value);
     return c.json(body, status as 400);
   });
-  app.openAPIRegistry.registerComponent("securitySchemes", "key", {
-    type: "http",
-    scheme: "bearer",
-    description: "An API key: gbx_…",
-  });
-  return app;
 }
 
 /** Returns the path template of a route; the same text for all paths that have no route. */

@@ -1,6 +1,6 @@
 // Installs the packages of an upload that has a package.json with a lockfile, where the operator allows it: `npm ci` without scripts, as a
 // process that can be killed and has no secrets in its environment, into a folder that is named by the hash of both files.
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { chown, cp, mkdir, mkdtemp, readdir, rename, rm, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -155,7 +155,6 @@ export class PackageInstaller implements AsyncDisposable {
 
   /** @throws {ToolError} BUNDLE_FAILED, CANCELLED */
   async #runNpm(work: string): Promise<void> {
-    const { registry, timeoutMs, maxBytes } = this.#config;
     const closing = this.#closing.signal;
     const isRoot = process.getuid?.() === 0;
     if (isRoot) {
@@ -165,18 +164,7 @@ export class PackageInstaller implements AsyncDisposable {
     }
     // Folders of packages may be readable to this user only, and hold another npm.
     const path = (process.env.PATH ?? "").split(delimiter).filter((part) => !part.includes("node_modules"));
-    const flags = [
-      "--ignore-scripts",
-      "--omit=dev",
-      "--no-audit",
-      "--no-fund",
-      "--no-update-notifier",
-      "--loglevel=error",
-      // Only packages of the registry. A version of npm that does not know these options ignores them.
-      ...["git", "remote", "file", "directory"].map((type) => `--allow-${type}=none`),
-      ...["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=1000"],
-    ];
-    const child = spawn("npm", ["ci", ...flags, `--registry=${registry}`, `--cache=${join(work, ".npm")}`], {
+    const child = spawn("npm", ["ci", ...npmFlags(this.#config.registry, work)], {
       cwd: work,
       detached: true,
       stdio: ["ignore", "ignore", "pipe"],
@@ -188,53 +176,25 @@ export class PackageInstaller implements AsyncDisposable {
       },
       ...(isRoot ? { uid: NOBODY, gid: NOBODY } : {}),
     });
-    let stopped: string | undefined;
-    const stop = (why: string): void => {
-      stopped ??= why;
-      // The group, because npm may have children.
-      if (child.pid !== undefined) {
-        try {
-          process.kill(-child.pid, "SIGKILL");
-        } catch {
-          // It has ended.
-        }
-      }
-    };
-    const timer = setTimeout(() => stop(`took longer than ${timeoutMs} ms (options.packages.timeoutMs)`), timeoutMs);
-    const measuring = setInterval(() => {
-      bytesOf(work).then(
-        (bytes) => {
-          if (bytes > maxBytes) stop(`needs more than ${maxBytes} bytes (options.packages.maxBytes)`);
-        },
-        () => {},
-      );
-    }, MEASURE_MS);
-    const onClosing = (): void => stop("was ended");
-    closing.addEventListener("abort", onClosing);
-    if (closing.aborted) onClosing();
+    using watch = watchInstallation(child, work, this.#config, closing);
     let message = "";
     child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       message = `${message}${text}`.slice(0, 4_000);
     });
+    let code: number | null;
     try {
-      const code = await new Promise<number | null>((resolve, reject) => {
+      code = await new Promise((resolve, reject) => {
         child.once("error", reject);
         child.once("close", resolve);
       });
-      if (closing.aborted) throw new ToolError("CANCELLED", "The server stops");
-      if (stopped === undefined && (await bytesOf(work)) > maxBytes)
-        stopped = `needs more than ${maxBytes} bytes (options.packages.maxBytes)`;
-      if (stopped !== undefined) throw new ToolError("BUNDLE_FAILED", `The installation of the packages ${stopped}`);
-      if (code === 0) return;
-      throw new ToolError("BUNDLE_FAILED", `npm could not install the packages: ${toReason(message, work)}`);
     } catch (cause) {
-      if (cause instanceof ToolError) throw cause;
       throw new ToolError("BUNDLE_FAILED", "npm could not be started on the server", { cause });
-    } finally {
-      clearTimeout(timer);
-      clearInterval(measuring);
-      closing.removeEventListener("abort", onClosing);
     }
+    if (closing.aborted) throw new ToolError("CANCELLED", "The server stops");
+    const stopped = await watch.findFault();
+    if (stopped !== undefined) throw new ToolError("BUNDLE_FAILED", `The installation of the packages ${stopped}`);
+    if (code !== 0)
+      throw new ToolError("BUNDLE_FAILED", `npm could not install the packages: ${toReason(message, work)}`);
   }
 
   async #removeOld(): Promise<void> {
@@ -252,6 +212,77 @@ export class PackageInstaller implements AsyncDisposable {
       if (!used.has(name)) await rm(join(this.#directory, name), { recursive: true, force: true });
     }
   }
+}
+
+function npmFlags(registry: string, work: string): readonly string[] {
+  return [
+    "--ignore-scripts",
+    "--omit=dev",
+    "--no-audit",
+    "--no-fund",
+    "--no-update-notifier",
+    "--loglevel=error",
+    // Only packages of the registry. A version of npm that does not know these options ignores them.
+    ...["git", "remote", "file", "directory"].map((type) => `--allow-${type}=none`),
+    ...["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=1000"],
+    `--registry=${registry}`,
+    `--cache=${join(work, ".npm")}`,
+  ];
+}
+
+/** Kills the group of a process, because npm may have children. */
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has ended.
+  }
+}
+
+interface InstallationWatch extends Disposable {
+  /** Returns why the installation was stopped, or is too large; undefined if it can be used. */
+  findFault(): Promise<string | undefined>;
+}
+
+/** Kills an installation that takes too long or installs too much, or when the server stops. */
+function watchInstallation(
+  child: ChildProcess,
+  work: string,
+  { timeoutMs, maxBytes }: PackagesConfig,
+  closing: AbortSignal,
+): InstallationWatch {
+  let stopped: string | undefined;
+  const stop = (why: string): void => {
+    stopped ??= why;
+    killGroup(child);
+  };
+  const findExcess = async (): Promise<string | undefined> =>
+    (await bytesOf(work)) > maxBytes ? `needs more than ${maxBytes} bytes (options.packages.maxBytes)` : undefined;
+  const timer = setTimeout(() => stop(`took longer than ${timeoutMs} ms (options.packages.timeoutMs)`), timeoutMs);
+  const measuring = setInterval(() => {
+    findExcess().then(
+      (why) => {
+        if (why !== undefined) stop(why);
+      },
+      () => {},
+    );
+  }, MEASURE_MS);
+  const onClosing = (): void => stop("was ended");
+  closing.addEventListener("abort", onClosing);
+  if (closing.aborted) onClosing();
+  return {
+    async findFault() {
+      if (stopped !== undefined) return stopped;
+      const excess = await findExcess();
+      return stopped ?? excess;
+    },
+    [Symbol.dispose]() {
+      clearTimeout(timer);
+      clearInterval(measuring);
+      closing.removeEventListener("abort", onClosing);
+    },
+  };
 }
 
 /** Returns what npm says about a failure, without paths of this machine. */
