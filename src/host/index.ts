@@ -68,7 +68,7 @@ export type {
   ToolsOptions,
   ToolWarning,
 } from "./config/glovebox-options.ts";
-export type { AddToolOptions, ToolInput, UpdateToolOptions } from "./config/tool-options.ts";
+export type { AddToolOptions, ToolInput, ToolInspection, UpdateToolOptions } from "./config/tool-options.ts";
 export type {
   CallClient,
   ElicitRequest,
@@ -104,7 +104,7 @@ export type {
 export type { FleetEvent } from "./fleet/fleet-events.ts";
 export type { ExecutorsOptions } from "./fleet/fleet-options.ts";
 export { createGlovebox } from "./glovebox/create-glovebox.ts";
-export type { Glovebox, ToolInspection } from "./glovebox/glovebox.ts";
+export type { Glovebox } from "./glovebox/glovebox.ts";
 export type { ReleaseVersion, StoredCode } from "./glovebox/tool-releases.ts";
 export type { McpManager } from "./mcp/client/manager.ts";
 export type {

@@ -1,8 +1,9 @@
 // One session of glovebox dev: builds and runs the tool, prints the outcome, waits for a change, and repeats. Errors are printed too.
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import type { ToolInspection } from "../../host/config/tool-options.ts";
 import type { ToolResult } from "../../host/contract/tool-call.ts";
-import type { Glovebox, ToolInspection } from "../../host/glovebox/glovebox.ts";
+import type { Glovebox } from "../../host/glovebox/glovebox.ts";
 import type { InspectorHub } from "../../host/inspector/inspector-hub.ts";
 import type { LogEntry } from "../../host/observability/call-log.ts";
 import { ignoreOutcome } from "../../host/util/host-callback.ts";

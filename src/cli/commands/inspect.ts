@@ -1,7 +1,7 @@
 // glovebox inspect: shows the definition, imports and sizes of a tool without calling it.
 
+import type { ToolInspection } from "../../host/config/tool-options.ts";
 import { createGlovebox } from "../../host/glovebox/create-glovebox.ts";
-import type { ToolInspection } from "../../host/glovebox/glovebox.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { openGlovebox } from "../shared/open-glovebox.ts";
 import { printError, printJson, printWarnings } from "../shared/print.ts";

@@ -1,10 +1,11 @@
 // glovebox run: calls one tool once. Its output goes to stdout, everything else to stderr.
 
 import { packageVersion } from "../../host/config/package-version.ts";
+import type { ToolInspection } from "../../host/config/tool-options.ts";
 import { NO_USAGE, type ToolResult } from "../../host/contract/tool-call.ts";
 import type { ToolStream } from "../../host/contract/tool-stream.ts";
 import { createGloveboxFor } from "../../host/glovebox/create-glovebox.ts";
-import type { Glovebox, ToolInspection } from "../../host/glovebox/glovebox.ts";
+import type { Glovebox } from "../../host/glovebox/glovebox.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import type { ServerTelemetry } from "../../server/operation/telemetry.ts";
 import { type CallFlags, readCallOptions } from "../shared/call-options.ts";

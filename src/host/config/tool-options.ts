@@ -1,7 +1,11 @@
 // Options of addTool(), updateTool() and inspectTool(), with the zod schemas that validate them.
 import * as z from "zod";
-import { SOURCE_MODES, type SourceMode } from "../../bundler/tool-bundle.ts";
-import { type DefinitionOverrides, DefinitionOverridesSchema } from "../../sandbox/contract/definition.ts";
+import { SOURCE_MODES, type SourceMode, type ToolBundle } from "../../bundler/tool-bundle.ts";
+import {
+  type DefinitionOverrides,
+  DefinitionOverridesSchema,
+  type ToolDefinition,
+} from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ISOLATE_LIFETIMES, type IsolateLifetime } from "../../sandbox/protocol/message-fields.ts";
@@ -66,6 +70,24 @@ export interface AddToolOptions {
 
 /** Options of `updateTool`. Nothing is copied from the old version: an option that is left out has its default. */
 export type UpdateToolOptions = Omit<AddToolOptions, "replace">;
+
+/** Result of `inspectTool`: a tool that was built and whose definition was extracted, but that is not registered. */
+export interface ToolInspection {
+  readonly definition: ToolDefinition;
+  readonly bundle: ToolBundle;
+  /** Probable mistakes, such as a schema that is not exported as `inputSchema`. */
+  readonly warnings: readonly string[];
+  /** Paths on this machine that the build read or looked for, missing ones included: a change of one of them may change the tool. */
+  readonly files: readonly string[];
+  /** Size of the V8 code cache in bytes; 0 for a Python tool. */
+  readonly codeCacheBytes: number;
+  /** Time in ms that bundling took. */
+  readonly bundleMs: number;
+  /** Time in ms that extracting the definition took. */
+  readonly extractMs: number;
+  /** Whether the bundle came from the cache. */
+  readonly cached: boolean;
+}
 
 const common = {
   language: z.enum(LANGUAGES).optional(),

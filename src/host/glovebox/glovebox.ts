@@ -2,10 +2,10 @@
 import type { BuiltinToolName } from "../../bundler/artifacts/builtin-bundles.ts";
 import type { Bundler } from "../../bundler/bundler.ts";
 import type { BundleCache } from "../../bundler/cache/bundle-cache.ts";
-import type { ToolBundle } from "../../bundler/tool-bundle.ts";
 import type { ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { unavailable } from "../../sandbox/contract/errors.ts";
 import { callOf } from "../capabilities/call-scope.ts";
+import type { Capability } from "../capabilities/capability.ts";
 import { createClientRequestCapabilities } from "../capabilities/client-requests.ts";
 import { createEgress } from "../capabilities/fetch/egress-capabilities.ts";
 import { createKvCapability } from "../capabilities/kv/kv.ts";
@@ -24,6 +24,7 @@ import {
   parseToolInput,
   parseUpdateToolOptions,
   type ToolInput,
+  type ToolInspection,
   type UpdateToolOptions,
 } from "../config/tool-options.ts";
 import type { CallContext, ToolCall, ToolInvocation, ToolResult } from "../contract/tool-call.ts";
@@ -83,22 +84,33 @@ import {
 } from "./tool-registrar.ts";
 import { parseReleaseVersions, type ReleaseVersion, ToolReleases } from "./tool-releases.ts";
 
-/** Result of `inspectTool`: a tool that was built and whose definition was extracted, but that is not registered. */
-export interface ToolInspection {
-  readonly definition: ToolDefinition;
-  readonly bundle: ToolBundle;
-  /** Probable mistakes, such as a schema that is not exported as `inputSchema`. */
-  readonly warnings: readonly string[];
-  /** Paths on this machine that the build read or looked for, missing ones included: a change of one of them may change the tool. */
-  readonly files: readonly string[];
-  /** Size of the V8 code cache in bytes; 0 for a Python tool. */
-  readonly codeCacheBytes: number;
-  /** Time in ms that bundling took. */
-  readonly bundleMs: number;
-  /** Time in ms that extracting the definition took. */
-  readonly extractMs: number;
-  /** Whether the bundle came from the cache. */
-  readonly cached: boolean;
+interface GloveboxDependencies {
+  readonly config: Config;
+  readonly router: ToolRouter;
+  readonly bundler: Bundler;
+  readonly pool: CallPool;
+  readonly cache: BundleCache;
+  readonly extractor: DefinitionExtractor;
+  readonly python: PythonHost;
+  readonly launcher: Launcher;
+  /** Runs the calls of sessions, which are not listed as tools. */
+  readonly sessionRouter: ToolRouter;
+  /** Creates a router with the policies, hooks and limits of the main one, for tools of another list. */
+  readonly openRouter: () => ToolRouter;
+  readonly log: HostLog | undefined;
+}
+
+/** Returns the capabilities that a host can grant: those of Glovebox, and the host's own. */
+function createCapabilities(config: Config, router: ToolRouter, kv: Capability): readonly Capability[] {
+  return [
+    logCapability,
+    ...createEgress((context) => callOf(context).tenant),
+    kv,
+    createToolsCapability(router),
+    ...createClientRequestCapabilities(),
+    createWaitForCapability(),
+    ...config.capabilities,
+  ];
 }
 
 /**
@@ -150,21 +162,7 @@ export class Glovebox implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   /** @internal use {@link createGlovebox} */
-  constructor(dependencies: {
-    readonly config: Config;
-    readonly router: ToolRouter;
-    readonly bundler: Bundler;
-    readonly pool: CallPool;
-    readonly cache: BundleCache;
-    readonly extractor: DefinitionExtractor;
-    readonly python: PythonHost;
-    readonly launcher: Launcher;
-    /** Runs the calls of sessions, which are not listed as tools. */
-    readonly sessionRouter: ToolRouter;
-    /** Creates a router with the policies, hooks and limits of the main one, for tools of another list. */
-    readonly openRouter: () => ToolRouter;
-    readonly log: HostLog | undefined;
-  }) {
+  constructor(dependencies: GloveboxDependencies) {
     this.#config = dependencies.config;
     this.router = dependencies.router;
     const { maxConcurrentTools } = dependencies.config.tools ?? {};
@@ -183,17 +181,8 @@ export class Glovebox implements AsyncDisposable {
     this.#store = this.#ownStore ?? (store as KvStore);
     this.runStores = new RunStores(dependencies.config.runStores);
     const kv = createKvCapability(this.#store, this.#kvPending);
-    const egress = createEgress((context) => callOf(context).tenant);
-    const own = [
-      logCapability,
-      ...egress,
-      kv,
-      createToolsCapability(dependencies.router),
-      ...createClientRequestCapabilities(),
-      createWaitForCapability(),
-    ];
-    const all = [...own, ...dependencies.config.capabilities];
-    this.#environments = new EnvironmentResolver(all, dependencies.config, dependencies.launcher);
+    const capabilities = createCapabilities(dependencies.config, dependencies.router, kv);
+    this.#environments = new EnvironmentResolver(capabilities, dependencies.config, dependencies.launcher);
     this.#builder = new ToolBuilder({
       ...dependencies,
       tenants: dependencies.router.tenants,

@@ -9,14 +9,21 @@ import { createAuthenticator } from "../authorization/authentication.ts";
 import { type McpCaller, ownerOf } from "../authorization/caller.ts";
 import type { IdentifiedCaller } from "../authorization/identify-caller.ts";
 import { createServer } from "../mcp-server.ts";
-import { checkHost, checkTenantOf, type McpHandlerOptions, parseChanged, parseHandlerOptions } from "../options.ts";
+import {
+  checkHost,
+  checkTenantOf,
+  type McpHandlerOptions,
+  type ParsedHandlerOptions,
+  parseChanged,
+  parseHandlerOptions,
+} from "../options.ts";
 import { rejectTaskSubscription } from "../tasks/task-subscriptions.ts";
 import type { McpHost } from "../tools/call-tool.ts";
 import { CallsAwaitingInput } from "../tools/calls-awaiting-input.ts";
 import { TenantEvents, watchTools } from "../tools/tool-changes.ts";
 import { createAdmission } from "./admission.ts";
-import { createGuards } from "./guards.ts";
-import { createQuotas } from "./http-limits.ts";
+import { createGuards, type Guards } from "./guards.ts";
+import { createQuotas, type HttpQuotas } from "./http-limits.ts";
 import { HttpSessions } from "./http-sessions.ts";
 import { answerWithinLimits, type RequestKind } from "./open-request.ts";
 import { reject, rejectUnavailable } from "./rejection.ts";
@@ -83,100 +90,123 @@ function calledTool(body: unknown): string | undefined {
 export function createMcpHandler(host: McpHost, options: McpHandlerOptions = {}): McpHandler {
   checkHost(host);
   const parsed = parseHandlerOptions(options);
-  const { tenancy } = host.router;
-  checkTenantOf(parsed.tenantOf, tenancy);
-  const { auth, tenantOf, limits, allowedHosts, allowIpHosts, allowedOrigins, sessions: sessionOptions } = parsed;
+  checkTenantOf(parsed.tenantOf, host.router.tenancy);
   const onError = (error: unknown): void => notifySafely(parsed.onError, error);
-  const guards = createGuards({ allowedHosts, allowIpHosts, allowedOrigins });
-  const authenticator = createAuthenticator(auth, { timeoutMs: limits.identifyMs, onError });
-  const quotas = createQuotas(limits, tenancy.mode === "multi");
-  const admit = createAdmission({
-    authenticator,
-    tenancy,
-    tenantOf,
-    limits,
-    maxBodyBytes: parsed.maxBodyBytes,
-    quotas,
-    onError,
-  });
-  const callers = new WeakMap<Request, McpCaller>();
-  const callerOf = (request: Request | undefined): McpCaller => {
-    const caller = request && callers.get(request);
-    if (caller === undefined) throw new Error("The request has no caller");
-    return caller;
-  };
-  const waiting = new CallsAwaitingInput(({ mcpReq, http }) => `${mcpReq.method}\0${ownerOf(callerOf(http?.req))}`);
-  const create = (caller: McpCaller) => createServer(host, caller, waiting, { ...parsed, onError });
-  const sessions = new HttpSessions(create, { ...sessionOptions, onError });
-  const events = new TenantEvents();
-  const modern = createSdkHandler(({ requestInfo }) => create(callerOf(requestInfo)), {
-    legacy: "reject",
-    bus: events.bus,
-    maxSubscriptions: limits.listenStreams.total,
-    // Its client reads what is wrong with a message in the response. Errors are for the operator, whom a client could flood with them.
-    onerror: (error) => {
-      if (!REJECTION.test(error.message)) onError(error);
-    },
-  });
-  let isClosed = false;
+  return new HttpMcpHandler(host, { ...parsed, onError });
+}
 
-  const answer = async (request: Request, caller: IdentifiedCaller, body: unknown): Promise<Response> => {
-    callers.set(request, caller);
-    const toolName = calledTool(body);
-    if (toolName !== undefined) await host.prepareTool?.(toolName, tenancy.optionOf(caller.tenantId));
-    if (await isLegacyRequest(request, body)) return await sessions.handle(request, caller, body);
-    const rejected = parsed.runs === undefined ? undefined : rejectTaskSubscription(body);
-    if (rejected !== undefined) return Response.json(rejected, { status: 400 });
-    const run = (): Promise<Response> => modern.fetch(request, { parsedBody: body });
-    return await (kindOf(request, body) === "listen" ? events.serve(caller.tenantId, run) : run());
+type HandlerConfig = Omit<ParsedHandlerOptions, "onError"> & { readonly onError: (error: unknown) => void };
+
+class HttpMcpHandler implements McpHandler {
+  readonly #host: McpHost;
+  readonly #config: HandlerConfig;
+  readonly #guards: Guards;
+  readonly #quotas: HttpQuotas;
+  readonly #admit: ReturnType<typeof createAdmission>;
+  readonly #callers = new WeakMap<Request, McpCaller>();
+  readonly #waiting = new CallsAwaitingInput(
+    ({ mcpReq, http }) => `${mcpReq.method}\0${ownerOf(this.#callerOf(http?.req))}`,
+  );
+  readonly #sessions: HttpSessions;
+  readonly #events = new TenantEvents();
+  /** Serves the requests of revision 2026-07-28. */
+  readonly #modern: ReturnType<typeof createSdkHandler>;
+  readonly #subscription: Disposable;
+  #isClosed = false;
+
+  constructor(host: McpHost, config: HandlerConfig) {
+    const { auth, tenantOf, limits, allowedHosts, allowIpHosts, allowedOrigins, onError } = config;
+    const { tenancy, registry } = host.router;
+    this.#host = host;
+    this.#config = config;
+    this.#guards = createGuards({ allowedHosts, allowIpHosts, allowedOrigins });
+    const authenticator = createAuthenticator(auth, { timeoutMs: limits.identifyMs, onError });
+    this.#quotas = createQuotas(limits, tenancy.mode === "multi");
+    this.#admit = createAdmission({ ...config, tenantOf, authenticator, tenancy, quotas: this.#quotas });
+    const create = (caller: McpCaller) => createServer(host, caller, this.#waiting, config);
+    this.#sessions = new HttpSessions(create, { ...config.sessions, onError });
+    this.#modern = createSdkHandler(({ requestInfo }) => create(this.#callerOf(requestInfo)), {
+      legacy: "reject",
+      bus: this.#events.bus,
+      maxSubscriptions: limits.listenStreams.total,
+      // Its client reads what is wrong with a message in the response. Errors are for the operator, whom a client could flood with them.
+      onerror: (error) => {
+        if (!REJECTION.test(error.message)) onError(error);
+      },
+    });
+    this.#subscription = watchTools(registry, (tenantId) => this.#notifyTools(tenantId));
+  }
+
+  /** A property, so that it works without the handler. */
+  readonly fetch = async (request: Request): Promise<Response> => {
+    try {
+      return this.#guards.check(request) ?? this.#guards.finish(request, await this.#serve(request));
+    } catch (thrown) {
+      this.#config.onError(thrown);
+      return reject(500, "Internal error", -32_603);
+    }
   };
 
-  const serve = async (client: Request): Promise<Response> => {
-    const admitted = await admit(client);
+  async #serve(client: Request): Promise<Response> {
+    const admitted = await this.#admit(client);
     if (!("caller" in admitted)) return admitted;
     const { caller, body, release } = admitted;
-    if (isClosed) {
+    if (this.#isClosed) {
       release();
       return rejectUnavailable("This server is closed");
     }
-    const { expiresAtMs } = caller;
     const requestOptions = {
       kind: kindOf(client, body),
       owner: ownerOf(caller),
-      limits,
-      quotas,
-      expiresAtMs,
+      limits: this.#config.limits,
+      quotas: this.#quotas,
+      expiresAtMs: caller.expiresAtMs,
       onEnd: release,
     };
-    return await answerWithinLimits(client, requestOptions, (request) => answer(request, caller, body));
-  };
+    return await answerWithinLimits(client, requestOptions, (request) => this.#answer(request, caller, body));
+  }
 
-  const notifyTools = (tenantId: string | undefined): void => {
-    events.toolsChanged(tenantId);
-    sessions.toolsChanged(tenantId);
-  };
-  const subscription = watchTools(host.router.registry, notifyTools);
-  const close = async (): Promise<void> => {
-    isClosed = true;
-    subscription[Symbol.dispose]();
-    waiting[Symbol.dispose]();
-    await Promise.all([modern.close(), sessions[Symbol.asyncDispose]()]);
-  };
-  return {
-    fetch: async (request) => {
-      try {
-        return guards.check(request) ?? guards.finish(request, await serve(request));
-      } catch (thrown) {
-        onError(thrown);
-        return reject(500, "Internal error", -32_603);
-      }
-    },
-    toolsChanged: (tenant) => notifyTools(parseChanged(tenant, tenancy)),
-    promptsChanged: () => {
-      events.bus.publish({ kind: "prompts_list_changed" });
-      sessions.promptsChanged();
-    },
-    close,
-    [Symbol.asyncDispose]: close,
-  };
+  async #answer(request: Request, caller: IdentifiedCaller, body: unknown): Promise<Response> {
+    this.#callers.set(request, caller);
+    const toolName = calledTool(body);
+    if (toolName !== undefined) {
+      await this.#host.prepareTool?.(toolName, this.#host.router.tenancy.optionOf(caller.tenantId));
+    }
+    if (await isLegacyRequest(request, body)) return await this.#sessions.handle(request, caller, body);
+    const rejected = this.#config.runs === undefined ? undefined : rejectTaskSubscription(body);
+    if (rejected !== undefined) return Response.json(rejected, { status: 400 });
+    const run = (): Promise<Response> => this.#modern.fetch(request, { parsedBody: body });
+    return await (kindOf(request, body) === "listen" ? this.#events.serve(caller.tenantId, run) : run());
+  }
+
+  #callerOf(request: Request | undefined): McpCaller {
+    const caller = request && this.#callers.get(request);
+    if (caller === undefined) throw new Error("The request has no caller");
+    return caller;
+  }
+
+  #notifyTools(tenantId: string | undefined): void {
+    this.#events.toolsChanged(tenantId);
+    this.#sessions.toolsChanged(tenantId);
+  }
+
+  toolsChanged(tenant?: string | TenantFilter): void {
+    this.#notifyTools(parseChanged(tenant, this.#host.router.tenancy));
+  }
+
+  promptsChanged(): void {
+    this.#events.bus.publish({ kind: "prompts_list_changed" });
+    this.#sessions.promptsChanged();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#subscription[Symbol.dispose]();
+    this.#waiting[Symbol.dispose]();
+    await Promise.all([this.#modern.close(), this.#sessions[Symbol.asyncDispose]()]);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
 }
