@@ -20,7 +20,7 @@ import type {
 import type {
   AuditEntrySchema,
   KeyWithUseSchema,
-  QuotasSchema,
+  QuotasResponseSchema,
   SecretSchema,
   UsageSchema,
 } from "../server/http/schemas/operation.ts";
@@ -28,7 +28,7 @@ import type {
   OverviewSchema,
   ProblemSchema,
   VersionStatsSchema,
-  WorkersSchema,
+  WorkersResponseSchema,
 } from "../server/http/schemas/overview.ts";
 import type { RunEntrySchema, RunSchema, RunSummarySchema } from "../server/http/schemas/runs.ts";
 import type { CreatedKeySchema, KeySchema, TenantSchema } from "../server/http/schemas/tenants.ts";
@@ -108,7 +108,7 @@ export type VersionStats = z.output<typeof VersionStatsSchema>;
  * The process that has answered, its worker processes (language, tenants, isolates and memory) with their hardening layers, and the calls that
  * run in it.
  */
-export type Workers = z.output<typeof WorkersSchema>;
+export type Workers = z.output<typeof WorkersResponseSchema>;
 /** An executor, which runs calls for the replicas of a server, with its slots and its state. */
 export type Executor = z.output<typeof ExecutorSchema>;
 /** The executors, their pools, and the replicas of a server. */
@@ -122,7 +122,7 @@ export type Secret = z.output<typeof SecretSchema>;
 /** Use of one tool in one hour, by outcome. CPU time and wall time are in ms. */
 export type Usage = z.output<typeof UsageSchema>;
 /** Limits of a tenant and how much of them is used: quotas by period, number of tools, and stored bytes. */
-export type Quotas = z.output<typeof QuotasSchema>;
+export type Quotas = z.output<typeof QuotasResponseSchema>;
 /** An entry of the audit log. `hash` covers the entry before it, so that a change of the log can be detected. */
 export type AuditEntry = z.output<typeof AuditEntrySchema>;
 

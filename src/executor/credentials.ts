@@ -3,7 +3,7 @@
 import { readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { makeFolder } from "../bundler/locate/make-folder.ts";
-import { type FleetCredentials, FleetCredentialsSchema } from "../host/fleet/connection.ts";
+import { type FleetCredentials, FleetCredentialsSchema } from "../host/fleet/nats-connection.ts";
 import { importNats } from "../host/fleet/nats-library.ts";
 import { DEFAULT_POOL, POOL_RULE, PoolSchema } from "../host/fleet/protocol/pool-name.ts";
 import {

@@ -1,7 +1,7 @@
 // Runs the calls that control planes send to this executor. It accepts messages only from its own subject, with the
 // secret of this process, and keeps nothing of a call after its end.
 import { randomBytes } from "node:crypto";
-import type { FleetConnection, FleetMessage } from "../host/fleet/connection.ts";
+import type { FleetConnection, FleetMessage } from "../host/fleet/nats-connection.ts";
 import { ObjectReader, type ObjectSource } from "../host/fleet/objects/object-reader.ts";
 import { OrderedTasks } from "../host/fleet/ordered-tasks.ts";
 import type { PartRequest } from "../host/fleet/protocol/control-messages.ts";
@@ -11,7 +11,7 @@ import { type Languages, NESTED_PER_SLOT } from "../host/fleet/protocol/message-
 import { aliveSubject, controlSubject, executorSubject } from "../host/fleet/protocol/subjects.ts";
 import { decodeFrame, encodeFrame, FLEET_PROTOCOL_VERSION } from "../host/fleet/protocol/wire.ts";
 import type { WorkerPool } from "../host/workers/worker-pool.ts";
-import { CallOutbox } from "./calls/call-outbox.ts";
+import { CallSender } from "./calls/call-sender.ts";
 import { HostedCall } from "./calls/hosted-call.ts";
 import { type JobParts, ToolProfiles, toJob } from "./calls/hosted-job.ts";
 import { type HostedSession, HostedSessions } from "./calls/hosted-sessions.ts";
@@ -60,7 +60,7 @@ export class ExecutorService implements AsyncDisposable {
   readonly #sessions: HostedSessions;
   readonly #waiting = new WaitingCalls();
   readonly #inbox: OrderedTasks;
-  readonly #outbox: CallOutbox;
+  readonly #sender: CallSender;
   readonly #reader: ObjectReader;
   readonly #unsubscribe: () => void;
   readonly #timer: NodeJS.Timeout;
@@ -79,7 +79,7 @@ export class ExecutorService implements AsyncDisposable {
     });
     this.#profiles = new ToolProfiles((profile) => options.workers.release([profile], undefined));
     this.#inbox = new OrderedTasks((token, error) => this.#onBroken(token, error));
-    this.#outbox = new CallOutbox({
+    this.#sender = new CallSender({
       connection: options.connection,
       publish: (control, bytes) => this.#publish(control, bytes),
       onBroken: (token, error) => this.#onBroken(token, error),
@@ -321,7 +321,7 @@ export class ExecutorService implements AsyncDisposable {
       {
         run,
         session,
-        send: (from, report, parts) => this.#outbox.send(from, report, parts),
+        send: (from, report, parts) => this.#sender.send(from, report, parts),
         onWaiting: (waiting) => this.#waiting.add(waiting),
         onEnd: (ended) => this.#onCallEnd(ended, takesSlot),
       },
@@ -342,7 +342,7 @@ export class ExecutorService implements AsyncDisposable {
     if (call.session !== undefined) this.#sessions.leave(call.session, call.keepsIsolate);
     this.#waiting.delete(call);
     // It counts as open until its last message is published, so that the control plane does not think that it is lost.
-    this.#outbox.afterwards(call, () => {
+    this.#sender.afterwards(call, () => {
       this.#calls.delete(call.token);
       if (this.#calls.size === 0) this.#onIdle?.();
     });
@@ -352,7 +352,7 @@ export class ExecutorService implements AsyncDisposable {
   #onBroken(token: string, error: unknown): void {
     this.#options.onError(error);
     const call = this.#calls.get(token);
-    if (call !== undefined) this.#outbox.break(call);
+    if (call !== undefined) this.#sender.break(call);
   }
 
   #beginDrain(): void {

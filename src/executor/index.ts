@@ -16,9 +16,9 @@ import {
   WorkersSchema,
 } from "../host/config/options.ts";
 import { packageVersion } from "../host/config/package-version.ts";
-import { connectFleet, type FleetConnection } from "../host/fleet/connection.ts";
 import type { FleetEvent } from "../host/fleet/fleet-events.ts";
 import { NatsUrlSchema } from "../host/fleet/fleet-options.ts";
+import { connectFleet, type FleetConnection } from "../host/fleet/nats-connection.ts";
 import { MAX_SLOTS } from "../host/fleet/protocol/message-fields.ts";
 import { DEFAULT_POOL, PoolSchema } from "../host/fleet/protocol/pool-name.ts";
 import type { ExecutorIdentity } from "../host/fleet/protocol/subjects.ts";

@@ -8,7 +8,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Fleet } from "../../src/client/index.ts";
 import { USERS_FILE, writeCredentials } from "../../src/executor/credentials.ts";
-import { connectFleet, type FleetConnection } from "../../src/host/fleet/connection.ts";
+import { connectFleet, type FleetConnection } from "../../src/host/fleet/nats-connection.ts";
 import type { Announcement } from "../../src/host/fleet/protocol/executor-messages.ts";
 import { aliveSubject, type ExecutorIdentity } from "../../src/host/fleet/protocol/subjects.ts";
 import { encodeFrame, FLEET_PROTOCOL_VERSION } from "../../src/host/fleet/protocol/wire.ts";

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import {
   choicesOf,
-  type FormSchema,
+  type InputSchema,
   initialValue,
   isSmall,
   namesOf,
@@ -20,7 +20,7 @@ const names = (count: number, prefix = "child"): string[] => Array.from({ length
 
 test("a nullable part that contains itself begins with null", () => {
   const child = { anyOf: [{ $ref: "#/$defs/Node" }, { type: "null" }] };
-  const Node: FormSchema = {
+  const Node: InputSchema = {
     type: "object",
     properties: { text: { type: "string" }, left: child, right: child },
     required: ["text", "left", "right"],
@@ -29,7 +29,7 @@ test("a nullable part that contains itself begins with null", () => {
 });
 
 test("a union that is defined by name and contains itself begins with the branch that ends", () => {
-  const schema: FormSchema = {
+  const schema: InputSchema = {
     $ref: "#/$defs/List",
     $defs: {
       List: { anyOf: [{ $ref: "#/$defs/Item" }, { type: "null" }] },
@@ -59,7 +59,7 @@ test("a schema of a few lines cannot make a value or a merged schema of millions
 });
 
 test("a branch of a union has what the schema requires in every branch", () => {
-  const schema: FormSchema = {
+  const schema: InputSchema = {
     type: "object",
     title: "Message",
     properties: { subject: { type: "string" } },
@@ -81,7 +81,7 @@ test("a branch of a union has what the schema requires in every branch", () => {
 });
 
 test("branches without a title or a tag are named after what each requires", () => {
-  const schema: FormSchema = {
+  const schema: InputSchema = {
     type: "object",
     properties: { id: { type: "string" }, email: { type: "string" }, note: { type: "string" } },
     required: ["note"],
@@ -93,7 +93,7 @@ test("branches without a title or a tag are named after what each requires", () 
   expect(namesOf([{ type: "string" }, { type: "string" }, {}], schema)).toEqual(["string 1", "string 2", "any"]);
 });
 
-test.for<readonly [string, FormSchema]>([
+test.for<readonly [string, InputSchema]>([
   ["#/properties/home", { type: "object" }],
   ["#/$defs/a~1b", { type: "string" }],
   ["#/$defs/a%2Fb", { type: "string" }],
@@ -103,7 +103,7 @@ test.for<readonly [string, FormSchema]>([
   ["#home", {}],
   ["other.json#/$defs/a~1b", {}],
 ])("resolves the reference %s", ([$ref, expected]) => {
-  const root: FormSchema = {
+  const root: InputSchema = {
     properties: { home: { type: "object" } },
     $defs: { "a/b": { type: "string" }, deep: { properties: { part: { type: "number" } } } },
   };

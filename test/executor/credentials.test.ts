@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { USERS_FILE, writeCredentials } from "../../src/executor/credentials.ts";
 import { startExecutor } from "../../src/executor/index.ts";
-import { readCredentials } from "../../src/host/fleet/connection.ts";
+import { readCredentials } from "../../src/host/fleet/nats-connection.ts";
 import { hasNatsServer, startNatsServer } from "../support/nats-server.ts";
 
 const root = mkdtempSync(join(tmpdir(), "glovebox-credentials-"));

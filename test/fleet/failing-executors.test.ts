@@ -1,7 +1,7 @@
 // An executor that is connected and cannot begin calls, for example because its machine has no memory or no process ids left: its calls run on
 // the others.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connectFleet } from "../../src/host/fleet/connection.ts";
+import { connectFleet } from "../../src/host/fleet/nats-connection.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
 import { ENDED, event, HostileExecutor } from "../support/hostile-executor.ts";
 import { hasNatsServer } from "../support/nats-server.ts";

@@ -1,7 +1,7 @@
 // Which calls of a lost executor run again: those of which it has not reported that they have started, and idempotent ones.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
-import { connectFleet } from "../../src/host/fleet/connection.ts";
+import { connectFleet } from "../../src/host/fleet/nats-connection.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
 import { ENDED, event, HostileExecutor, type Run } from "../support/hostile-executor.ts";
 import { hasNatsServer } from "../support/nats-server.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { type RunningExecutor, startExecutor } from "../../src/executor/index.ts";
-import { connectFleet } from "../../src/host/fleet/connection.ts";
+import { connectFleet } from "../../src/host/fleet/nats-connection.ts";
 import type { SessionEnding } from "../../src/host/fleet/protocol/executor-messages.ts";
 import { controlSubject } from "../../src/host/fleet/protocol/subjects.ts";
 import { encodeFrame } from "../../src/host/fleet/protocol/wire.ts";

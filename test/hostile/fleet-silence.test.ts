@@ -1,6 +1,6 @@
 // A hostile executor that does not answer, or announces itself wrongly: it is reported or left out after the time that a silent executor has.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { connectFleet } from "../../src/host/fleet/connection.ts";
+import { connectFleet } from "../../src/host/fleet/nats-connection.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
 import { HostileExecutor } from "../support/hostile-executor.ts";
 import { hasNatsServer } from "../support/nats-server.ts";

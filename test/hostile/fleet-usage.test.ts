@@ -1,7 +1,7 @@
 // A hostile executor that lies about the cost of its calls, or keeps them: it harms neither other tenants nor later calls.
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { connectFleet } from "../../src/host/fleet/connection.ts";
+import { connectFleet } from "../../src/host/fleet/nats-connection.ts";
 import type { ObjectRef } from "../../src/host/fleet/protocol/message-fields.ts";
 import { type Fleet, openFleet } from "../support/fleet.ts";
 import { ENDED, event, HostileExecutor, type Run } from "../support/hostile-executor.ts";

@@ -9,7 +9,7 @@ import { loadSandboxArtifacts } from "../../src/bundler/artifacts/sandbox-artifa
 import { loadPythonAssets } from "../../src/bundler/python/python-assets.ts";
 import { type RunningExecutor, startExecutor } from "../../src/executor/index.ts";
 import { defineCapability } from "../../src/host/capabilities/capability.ts";
-import { connectFleet } from "../../src/host/fleet/connection.ts";
+import { connectFleet } from "../../src/host/fleet/nats-connection.ts";
 import { natsOf } from "../../src/host/fleet/nats-library.ts";
 import type { ObjectRef } from "../../src/host/fleet/protocol/message-fields.ts";
 import {

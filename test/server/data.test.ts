@@ -11,7 +11,7 @@ import { createServer, type Server } from "../../src/server/index.ts";
 import { DatabaseKvStore } from "../../src/server/kv/database-kv-store.ts";
 import { restoreBackup, writeBackup } from "../../src/server/transfer/backup.ts";
 import { checkDatabase } from "../../src/server/transfer/check.ts";
-import { type Row, readRows, TABLES } from "../../src/server/transfer/table-rows.ts";
+import { readRows, TABLES, type TableRow } from "../../src/server/transfer/table-rows.ts";
 import { testKvStore } from "../host/capabilities/kv-store-conformance.ts";
 import { apiOf } from "./support/api.ts";
 import { collect } from "./support/collect.ts";
@@ -46,7 +46,7 @@ async function readAll({
 }: Awaited<ReturnType<typeof openDatabase>>): Promise<{ readonly [table: string]: readonly object[] }> {
   const rows: { [table: string]: readonly object[] } = {};
   for (const table of TABLES.filter((name) => name !== "quota_counters"))
-    rows[table] = (await collect(readRows(db, table))).map((row: Row) =>
+    rows[table] = (await collect(readRows(db, table))).map((row: TableRow) =>
       Object.fromEntries(
         Object.entries(row)
           // The time of a key's last use is stored later.

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { CallQueue } from "../../src/server/calls/queue/call-queue.ts";
-import { divide } from "../../src/server/calls/queue/fair-claims.ts";
+import { divideSlots } from "../../src/server/calls/queue/divide-slots.ts";
 import { type Db, openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer } from "../../src/server/index.ts";
 import { listWaitingTenants } from "../../src/server/records/calls/call-claims.ts";
@@ -52,7 +52,7 @@ test("free places go to the tenants that have the fewest calls, up to the most o
   fc.assert(
     fc.property(counts, fc.nat(32), fc.integer({ min: 1, max: 24 }), (running, free, most) => {
       const waiting = Object.keys(running);
-      const shares = divide(waiting, new Map(Object.entries(running)), { free, most });
+      const shares = divideSlots(waiting, new Map(Object.entries(running)), { free, most });
       const after = waiting.map((id) => ({
         gets: shares.get(id) ?? 0,
         has: (running[id] ?? 0) + (shares.get(id) ?? 0),

@@ -1,6 +1,6 @@
 // A hostile executor: it has valid credentials and speaks the protocol, but lies.
 import { randomBytes } from "node:crypto";
-import type { FleetConnection } from "../../src/host/fleet/connection.ts";
+import type { FleetConnection } from "../../src/host/fleet/nats-connection.ts";
 import { natsOf } from "../../src/host/fleet/nats-library.ts";
 import type { PartRequest } from "../../src/host/fleet/protocol/control-messages.ts";
 import { type ControlMessage, ControlMessageSchema } from "../../src/host/fleet/protocol/control-messages.ts";

@@ -3,7 +3,7 @@
 // contains a hash of the tenant id.
 
 import type { DiskCache } from "./disk-cache.ts";
-import { hashOf, MARK } from "./owner-marks.ts";
+import { MARK, ownerHashOf } from "./owner-marks.ts";
 
 /** Owner of the tools of all tenants. */
 export const GLOBAL_OWNER = "global";
@@ -29,7 +29,7 @@ export class ArtifactOwners {
 
   /** Records that an owner uses the artifacts of a stem. Never throws: if the disk rejects the mark, it rejects the artifact too. */
   async claim(owner: string, stem: string): Promise<void> {
-    const hash = hashOf(owner);
+    const hash = ownerHashOf(owner);
     const known = this.#owners.get(stem) ?? new Set<string>();
     const isNew = !known.has(hash);
     known.add(hash);
@@ -51,7 +51,7 @@ export class ArtifactOwners {
   async release(
     owner: string,
   ): Promise<{ readonly unused: ReadonlySet<string>; readonly shared: ReadonlySet<string> }> {
-    const hash = hashOf(owner);
+    const hash = ownerHashOf(owner);
     const users = new Map<string, Set<string>>();
     const add = (stem: string, user: string): void => {
       const known = users.get(stem) ?? new Set<string>();

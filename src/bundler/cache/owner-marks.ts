@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 export const MARK = /^([0-9a-f]{32})-([0-9a-f]{64})\.owner$/;
 
 /** Returns the hash that stands for an owner in marks, so that no tenant id is readable there. */
-export const hashOf = (owner: string): string => createHash("sha256").update(owner).digest("hex").slice(0, 32);
+export const ownerHashOf = (owner: string): string => createHash("sha256").update(owner).digest("hex").slice(0, 32);
 
 /** Returns the stem of a file name: the hash of an artifact's source, as in `STEM.bundle`, `STEM-ENGINE.v8` and `STEM.chunks`. */
 export const stemOf = (name: string): string => name.slice(0, 64);

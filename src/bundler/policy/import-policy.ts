@@ -1,8 +1,8 @@
 // The esbuild plugin through which all imports of a tool go: ImportResolver decides where each leads, and ModuleLoader reads what is there.
 import type { OnLoadArgs, OnResolveArgs, PartialMessage, Plugin } from "esbuild";
 import { BuildIssueError } from "../compile/child/build-messages.ts";
+import { BundledModules } from "./bundled-modules.ts";
 import { type ImportPolicyOptions, ImportResolver } from "./import-resolver.ts";
-import { ModuleLoader } from "./module-loader.ts";
 
 function toMessage(thrown: unknown): PartialMessage {
   // Only messages of Glovebox are forwarded: an error of fs contains host paths.
@@ -26,7 +26,7 @@ export function createImportPolicy(options: ImportPolicyOptions): Plugin {
     name: "import-policy",
     setup(build) {
       const resolver = new ImportResolver(options, build);
-      const loader = new ModuleLoader(options, build, resolver);
+      const loader = new BundledModules(options, build, resolver);
       build.onResolve(
         { filter: /.*/ },
         guarded((args: OnResolveArgs) => resolver.resolve(args)),

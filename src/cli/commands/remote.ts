@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Call, Deployed } from "../../client/index.ts";
 import { createClient } from "../../client/index.ts";
 import { isSecureUrl } from "../../host/util/address-host.ts";
-import { checkKey, connectTenant, DEFAULT_URL, storeCredentials, withServerErrors } from "../remote/connection.ts";
+import { checkKeyText, connectTenant, DEFAULT_URL, storeCredentials, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted, printItems, take, timeOf } from "../remote/table.ts";
 import { prepareUpload, type ToolUpload } from "../remote/upload.ts";
 import { parseJson, readFirstLine } from "../shared/input.ts";
@@ -32,7 +32,7 @@ export async function loginCommand(given: Arguments, io: Io): Promise<number> {
     throw new UsageError("URL: expected an http or https URL");
   const key = await readKey(given, io);
   if (key === "") throw new UsageError("Expected an API key on stdin, or --key-file FILE");
-  checkKey(given.values["key-file"] === undefined ? "stdin" : "--key-file", key);
+  checkKeyText(given.values["key-file"] === undefined ? "stdin" : "--key-file", key);
   return await withServerErrors(async () => {
     const { tenantId } = await createClient({ url, key }).whoAmI();
     storeCredentials({ url, key }, io.env);

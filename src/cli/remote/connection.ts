@@ -38,7 +38,7 @@ export function storeCredentials(credentials: ServerLogin, env: NodeJS.ProcessEn
 const KEY = /^[\x21-\x7e]+$/;
 
 /** @param what names the source of the key @throws {UsageError} for a key that no request can carry */
-export function checkKey(what: string, key: string): void {
+export function checkKeyText(what: string, key: string): void {
   if (!KEY.test(key)) throw new UsageError(`${what}: expected an API key without spaces and line breaks: gbx_…`);
 }
 
@@ -54,7 +54,7 @@ function readCredentials(env: NodeJS.ProcessEnv): ServerLogin {
   const key = env.GLOVEBOX_API_KEY;
   const url = readUrl(env);
   if (key !== undefined && key !== "") {
-    checkKey("GLOVEBOX_API_KEY", key);
+    checkKeyText("GLOVEBOX_API_KEY", key);
     return { url: url ?? DEFAULT_URL, key };
   }
   const stored = readStored(fileIn(env));

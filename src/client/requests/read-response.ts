@@ -6,7 +6,7 @@ import type { CallEvent } from "../types.ts";
 import { ApiError, networkError } from "./api-error.ts";
 
 /** A response whose body is unread, and what its errors name. */
-export interface Received {
+export interface UnreadResponse {
   readonly response: Response;
   readonly method: string;
   readonly url: URL;
@@ -45,19 +45,19 @@ const ignore = (): void => {};
 const quote = (text: string): string =>
   text.length > MAX_SHOWN ? `${JSON.stringify(text.slice(0, MAX_SHOWN))}…` : JSON.stringify(text);
 
-function toRequest({ method, url }: Received): string {
+function toRequest({ method, url }: UnreadResponse): string {
   return `${method} ${`${url.origin}${url.pathname}`.slice(0, MAX_SHOWN_URL)}`;
 }
 
 /** Returns the error for a response that is not one of the API. */
-export function invalidResponse(received: Received, issue: string, cause?: unknown): ApiError {
+export function invalidResponse(received: UnreadResponse, issue: string, cause?: unknown): ApiError {
   const { status, headers } = received.response;
   const requestId = headers.get("x-request-id") ?? undefined;
   const message = `Invalid response with status ${status} to ${toRequest(received)}: ${issue}`;
   return new ApiError(message, { status, code: "INVALID_RESPONSE", details: undefined, requestId, cause });
 }
 
-function tooLarge(received: Received, what: string): ApiError {
+function tooLarge(received: UnreadResponse, what: string): ApiError {
   const { status, headers } = received.response;
   const requestId = headers.get("x-request-id") ?? undefined;
   const message = `${what} of ${toRequest(received)} is longer than ${received.maxBytes} bytes (maxResponseBytes)`;
@@ -65,7 +65,7 @@ function tooLarge(received: Received, what: string): ApiError {
 }
 
 /** Yields the body of a response. Not every browser can iterate over a stream. */
-async function* chunksOf(received: Received): AsyncGenerator<Uint8Array, void> {
+async function* chunksOf(received: UnreadResponse): AsyncGenerator<Uint8Array, void> {
   const { response, signal, url } = received;
   const reader = response.body?.getReader();
   if (reader === undefined) return;
@@ -86,7 +86,7 @@ async function* chunksOf(received: Received): AsyncGenerator<Uint8Array, void> {
 }
 
 /** Reads a body into one buffer: a server that sends a byte at a time must not cost an object for each. */
-async function readText(received: Received): Promise<string> {
+async function readText(received: UnreadResponse): Promise<string> {
   let bytes = new Uint8Array(0);
   let size = 0;
   for await (const chunk of chunksOf(received)) {
@@ -104,7 +104,7 @@ async function readText(received: Received): Promise<string> {
 }
 
 /** Reads the beginning of a body that an error shows. A body that does not begin in time is shown as empty. */
-async function readShown({ response, signal }: Received): Promise<string> {
+async function readShown({ response, signal }: UnreadResponse): Promise<string> {
   const reader = response.body?.getReader();
   if (reader === undefined) return "";
   const decoder = new TextDecoder();
@@ -125,7 +125,7 @@ async function readShown({ response, signal }: Received): Promise<string> {
   return text;
 }
 
-async function wrongType(received: Received, expected: string): Promise<ApiError> {
+async function wrongType(received: UnreadResponse, expected: string): Promise<ApiError> {
   const type = received.response.headers.get("content-type");
   const got = type === null ? "no Content-Type" : quote(type);
   const shown = quote(await readShown(received));
@@ -136,7 +136,7 @@ async function wrongType(received: Received, expected: string): Promise<ApiError
  * Reads a body of JSON, which is an object in each response of the API.
  * @throws {ApiError} INVALID_RESPONSE for anything else
  */
-export async function readJson(received: Received): Promise<Readonly<Record<string, unknown>>> {
+export async function readJson(received: UnreadResponse): Promise<Readonly<Record<string, unknown>>> {
   const type = received.response.headers.get("content-type");
   if (type !== null && !JSON_TYPE.test(type)) throw await wrongType(received, "JSON");
   const text = await readText(received);
@@ -152,7 +152,7 @@ export async function readJson(received: Received): Promise<Readonly<Record<stri
 
 /** Returns the error that the body of a response has. */
 export function toApiError(
-  received: Received,
+  received: UnreadResponse,
   body: Readonly<Record<string, unknown>>,
   status: number = received.response.status,
 ): ApiError {
@@ -171,7 +171,7 @@ export function toApiError(
 }
 
 /** Checks that a response has the items of a list. */
-export function toPage<Item>(received: Received, { items, next }: Readonly<Record<string, unknown>>): Page<Item> {
+export function toPage<Item>(received: UnreadResponse, { items, next }: Readonly<Record<string, unknown>>): Page<Item> {
   if (!Array.isArray(items)) throw invalidResponse(received, `items: expected an array, got ${describeKind(items)}`);
   const index = items.findIndex((item) => !isPlainObject(item));
   if (index >= 0)
@@ -183,26 +183,26 @@ export function toPage<Item>(received: Received, { items, next }: Readonly<Recor
 }
 
 /** @throws {ApiError} for a response that is not JSON, or has an error */
-export async function checkOk(received: Received): Promise<void> {
+export async function checkOk(received: UnreadResponse): Promise<void> {
   if (!received.response.ok) throw toApiError(received, await readJson(received));
 }
 
 /** @throws {ApiError} for a response that is not a stream of events */
-export async function checkEvents(received: Received): Promise<void> {
+export async function checkEvents(received: UnreadResponse): Promise<void> {
   await checkOk(received);
   if (!EVENTS_TYPE.test(received.response.headers.get("content-type") ?? ""))
     throw await wrongType(received, "text/event-stream");
 }
 
 /** @throws {ApiError} for a page of HTML, which no route below /v1 has */
-export async function checkNoPage(received: Received): Promise<void> {
+export async function checkNoPage(received: UnreadResponse): Promise<void> {
   await checkOk(received);
   if (HTML_TYPE.test(received.response.headers.get("content-type") ?? ""))
     throw await wrongType(received, "a response of the API");
 }
 
 /** Yields the events of a call until the stream ends. Events of unknown names are left out. */
-export async function* readEvents(received: Received): AsyncGenerator<StreamedCallEvent, void> {
+export async function* readEvents(received: UnreadResponse): AsyncGenerator<StreamedCallEvent, void> {
   const parser = new EventStreamParser();
   const decoder = new TextDecoder();
   for await (const chunk of chunksOf(received)) {
@@ -220,7 +220,7 @@ export async function* readEvents(received: Received): AsyncGenerator<StreamedCa
   }
 }
 
-function toEventData(received: Received, type: string, data: string): unknown {
+function toEventData(received: UnreadResponse, type: string, data: string): unknown {
   try {
     return JSON.parse(data);
   } catch (cause) {
@@ -229,7 +229,7 @@ function toEventData(received: Received, type: string, data: string): unknown {
 }
 
 /** Returns the error that ends a stream. Its response has the status of success, so the event has that of the error. */
-function toStreamError(received: Received, data: unknown): ApiError {
+function toStreamError(received: UnreadResponse, data: unknown): ApiError {
   const body = isPlainObject(data) ? data : {};
   return toApiError(received, body, Number.isInteger(body.status) ? Number(body.status) : 500);
 }

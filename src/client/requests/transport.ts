@@ -8,12 +8,12 @@ import {
   checkNoPage,
   invalidResponse,
   type Page,
-  type Received,
   readEvents,
   readJson,
   type StreamedCallEvent,
   toApiError,
   toPage,
+  type UnreadResponse,
 } from "./read-response.ts";
 import {
   CLIENT_FIELDS,
@@ -216,7 +216,7 @@ export class ApiTransport {
     method: string,
     path: string,
     options: RequestOptions,
-    read: (received: Received) => Promise<Result>,
+    read: (received: UnreadResponse) => Promise<Result>,
   ): Promise<Result> {
     checkKind(method, "method", "a string that is not empty");
     checkOptions(options, "options", REQUEST_FIELDS);
@@ -308,7 +308,7 @@ function checkHeaders(headers: { readonly [name: string]: string }): void {
 
 /** Reads a body of JSON. @throws {ApiError} for the status of an error, unless the caller accepts it */
 async function readBody(
-  received: Received,
+  received: UnreadResponse,
   { accept }: Pick<RequestOptions, "accept">,
 ): Promise<Readonly<Record<string, unknown>>> {
   const body = await readJson(received);

@@ -7,7 +7,7 @@ import { serverNow } from "./clock.ts";
 import { request } from "./session.ts";
 
 export interface CallListPage {
-  readonly items: readonly CallRow[];
+  readonly items: readonly ListedCall[];
   /** Id below which the list continues; null at its end. */
   readonly next: string | null;
 }
@@ -29,7 +29,7 @@ const FEW = PAGE / 2;
 const MAX_SUMMARY = 200;
 
 /** What a row of the list shows of a call. */
-export interface CallRow
+export interface ListedCall
   extends Pick<Call, "id" | "tenantId" | "tool" | "version" | "state" | "createdAt" | "endedAt"> {
   /** The first words of the output or the error. */
   readonly summary: string;
@@ -43,7 +43,7 @@ function summaryOf({ error, output, omitted }: Call): string {
 }
 
 /** Returns the row of a call. The whole inputs and outputs of 100,000 calls would fill the memory. */
-export function toRow(call: Call): CallRow {
+export function toRow(call: Call): ListedCall {
   const { id, tenantId, tool, version, state, createdAt, endedAt, error } = call;
   // A copy: engines keep the whole of a text of which a part is kept.
   const summary = JSON.parse(JSON.stringify(toVisibleText(summaryOf(call)))) as string;
@@ -62,7 +62,7 @@ export const timeOfId = (id: string): number =>
   );
 
 export interface CallList {
-  readonly rows: readonly CallRow[];
+  readonly rows: readonly ListedCall[];
   readonly error: unknown;
   /** Whether the newest calls are loaded. */
   readonly isLive: boolean;
@@ -76,7 +76,7 @@ export interface CallList {
 
 export interface ListState {
   readonly key: string;
-  readonly rows: readonly CallRow[];
+  readonly rows: readonly ListedCall[];
   readonly next: string | null;
   /** Where the newest page ended that the latest refresh loaded. */
   readonly newestEnd: string;
@@ -151,7 +151,8 @@ export function addNewest(
 }
 
 const min = (one: string, other: string): string => (one < other ? one : other);
-const isSame = (one: CallRow, other: CallRow | undefined): boolean => one.id === other?.id && one.state === other.state;
+const isSame = (one: ListedCall, other: ListedCall | undefined): boolean =>
+  one.id === other?.id && one.state === other.state;
 
 /** Loads pages of calls, the newest first, and adds new calls at the beginning. */
 export function useCallList(

@@ -18,16 +18,16 @@ export const functionSchema: z.ZodType<AnyFunction> = z.custom<AnyFunction>(
   expected("a function"),
 );
 
-export const ToolNameSchema: z.ZodType<string> = z
+export const ToolNameOptionSchema: z.ZodType<string> = z
   .string(expected("a tool name"))
   .regex(TOOL_NAME_PATTERN, `Expected a tool name of ${TOOL_NAME_RULE}`);
 
 export const ToolNamesSchema: z.ZodType<readonly string[]> = z.array(
-  ToolNameSchema,
+  ToolNameOptionSchema,
   expected("an array of tool names"),
 );
 
-export const SignalSchema: z.ZodType<AbortSignal> = z.custom<AbortSignal>(
+export const AbortSignalSchema: z.ZodType<AbortSignal> = z.custom<AbortSignal>(
   (value) => value instanceof AbortSignal,
   expected("an AbortSignal"),
 );

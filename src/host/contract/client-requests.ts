@@ -23,7 +23,7 @@ export const FieldSchema = z.union([
   z.looseObject({ type: z.literal("array"), items: jsonObject }),
 ]);
 
-export const FormSchema = z.strictObject({
+export const FormRequestSchema = z.strictObject({
   mode: z.literal("form").optional(),
   message: z.string().min(1).max(8_192),
   requestedSchema: z.looseObject({
@@ -41,10 +41,10 @@ export const PageSchema = z.strictObject({
 });
 
 /** A request without the guest's key. Unknown keys are dropped. */
-export const ElicitRequestSchema = z.union([z.object(FormSchema.shape), z.object(PageSchema.shape)]);
+export const ElicitRequestSchema = z.union([z.object(FormRequestSchema.shape), z.object(PageSchema.shape)]);
 
 export const KeyedElicitRequestSchema = z.union(
-  [FormSchema.extend(requestKeyFields), PageSchema.extend(requestKeyFields)],
+  [FormRequestSchema.extend(requestKeyFields), PageSchema.extend(requestKeyFields)],
   {
     error:
       'Expected { message, requestedSchema } or { mode: "url", message, url }; requestedSchema must describe an object of strings, numbers, booleans and lists',
@@ -52,7 +52,7 @@ export const KeyedElicitRequestSchema = z.union(
 );
 
 /** Parameters of MCP's ElicitRequest: a form (JSON Schema of an object with plain members) or a URL to open. */
-export type ElicitRequest = z.infer<typeof FormSchema> | z.infer<typeof PageSchema>;
+export type ElicitRequest = z.infer<typeof FormRequestSchema> | z.infer<typeof PageSchema>;
 
 export const ElicitResultSchema = z.object({
   action: z.enum(["accept", "decline", "cancel"]),

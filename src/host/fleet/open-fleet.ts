@@ -1,9 +1,9 @@
 // Opens the connection of a control plane to its executors. Loaded only by hosts with the option `executors`.
 import type { WorkerPool } from "../workers/worker-pool.ts";
-import { connectFleet, type FleetConnection } from "./connection.ts";
 import { FleetPool } from "./control/fleet-pool.ts";
 import type { FleetEvent } from "./fleet-events.ts";
 import type { ExecutorsConfig } from "./fleet-options.ts";
+import { connectFleet, type FleetConnection } from "./nats-connection.ts";
 import { natsOf } from "./nats-library.ts";
 
 export interface FleetDependencies {

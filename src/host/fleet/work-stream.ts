@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import type { Consumer, JetStreamClient, JetStreamManager, JsMsg, StreamConfig } from "@nats-io/jetstream";
 import * as z from "zod";
 import { setBounded } from "../util/bounded-map.ts";
-import { connectFleet, type FleetConnection } from "./connection.ts";
+import { connectFleet, type FleetConnection } from "./nats-connection.ts";
 import { natsOf } from "./nats-library.ts";
 import { workStreamName, workSubject } from "./protocol/subjects.ts";
 

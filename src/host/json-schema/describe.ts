@@ -17,7 +17,7 @@ export function typeOf(value: unknown): JsonType {
 }
 
 /** Returns a string as JSON, cut if it is long. JSON escapes control characters and lone surrogates. */
-export function quote(text: string): string {
+export function quoteShortened(text: string): string {
   return text.length <= MAX_TEXT_CHARS ? JSON.stringify(text) : `${JSON.stringify(text.slice(0, MAX_TEXT_CHARS))}…`;
 }
 
@@ -31,27 +31,27 @@ export function describeValue(value: unknown): string {
     case "number":
       return `number ${String(value)}`;
     case "string":
-      return `string ${quote(String(value))}`;
+      return `string ${quoteShortened(String(value))}`;
     case "array":
-      return `array of ${count((value as readonly unknown[]).length, "item", "items")}`;
+      return `array of ${formatCount((value as readonly unknown[]).length, "item", "items")}`;
     case "object":
       return "object";
   }
 }
 
-export function count(amount: number, one: string, many: string): string {
+export function formatCount(amount: number, one: string, many: string): string {
   return `${amount} ${amount === 1 ? one : many}`;
 }
 
 /** Returns the JSON of a constant in a schema, cut if it is long. */
-export function constant(value: unknown): string {
-  if (typeof value === "string") return quote(value);
+export function formatConstant(value: unknown): string {
+  if (typeof value === "string") return quoteShortened(value);
   const json = JSON.stringify(value) ?? "null";
   return json.length <= MAX_TEXT_CHARS ? json : `${json.slice(0, MAX_TEXT_CHARS)}…`;
 }
 
 /** Returns `a, b, c` for at most ten items, followed by the number of further ones. */
-export function list<Item>(items: readonly Item[], toText: (item: Item) => string): string {
+export function formatList<Item>(items: readonly Item[], toText: (item: Item) => string): string {
   const shown = items.slice(0, MAX_LISTED).map(toText).join(", ");
   return items.length <= MAX_LISTED ? shown : `${shown} and ${items.length - MAX_LISTED} more`;
 }

@@ -21,7 +21,7 @@ import {
   stringTextAt,
   TOKEN,
 } from "./json-scanner.ts";
-import { JsonBuilder } from "./large-json-builder.ts";
+import { LargeJsonBuilder } from "./large-json-builder.ts";
 import { LongString } from "./long-string-reader.ts";
 import { isProtoKey, MAX_PROTO_LENGTH, PROTO } from "./proto-key.ts";
 import { pointerToProtoKey } from "./proto-pointer.ts";
@@ -58,7 +58,7 @@ export interface LargeJsonOptions {
  * @throws {ToolError} an error from `options.errors`, or the reason of `options.signal`; as a rejection
  */
 export async function parseLargeJson(bytes: Buffer, options: LargeJsonOptions): Promise<JsonValue> {
-  const builder = new JsonBuilder(options.errors, options.limits.members);
+  const builder = new LargeJsonBuilder(options.errors, options.limits.members);
   const parser = new LargeJsonParser(bytes, options, builder);
   await runTimeSliced(() => parser.step(), options.signal, options.cpuAccount);
   parser.finish();
@@ -77,7 +77,7 @@ class LargeJsonParser {
   readonly #limits: LargeJsonOptions["limits"];
   readonly #errors: JsonErrorFactory;
   /** Undefined if no value is built. All levels stay text then. */
-  readonly #builder: JsonBuilder | undefined;
+  readonly #builder: LargeJsonBuilder | undefined;
   readonly #batchBytes: number;
   readonly #longStringBytes: number;
   #at = 0;
@@ -104,7 +104,7 @@ class LargeJsonParser {
   /** Reader of the string value that the scan is inside of, once it has become long. */
   #long: LongString | undefined;
 
-  constructor(bytes: Buffer, options: LargeJsonOptions, builder: JsonBuilder | undefined) {
+  constructor(bytes: Buffer, options: LargeJsonOptions, builder: LargeJsonBuilder | undefined) {
     const { limits, errors, batchBytes = BATCH_BYTES, longStringBytes = LONG_STRING_BYTES } = options;
     this.#bytes = bytes;
     this.#limits = limits;
@@ -226,7 +226,7 @@ class LargeJsonParser {
   }
 
   /** Ends the innermost container that the builder has entered. */
-  #leave(builder: JsonBuilder, at: number): void {
+  #leave(builder: LargeJsonBuilder, at: number): void {
     if (!this.#afterChild) builder.add(this.#textTo(at), this.#afterComma);
     builder.leave(this.#bytes[at] === CLOSE_BRACKET);
     this.#entered -= 1;
@@ -239,7 +239,7 @@ class LargeJsonParser {
   }
 
   /** Cuts the text at a comma: after a child that was added separately, or if the pending text is a full batch. */
-  #cut(builder: JsonBuilder, at: number): void {
+  #cut(builder: LargeJsonBuilder, at: number): void {
     if (this.#afterChild) this.#afterChild = false;
     else {
       this.#enterAll(builder);
@@ -250,7 +250,7 @@ class LargeJsonParser {
   }
 
   /** Makes the builder enter each open container that is still text, after adding the text before it. */
-  #enterAll(builder: JsonBuilder): void {
+  #enterAll(builder: LargeJsonBuilder): void {
     while (this.#entered < this.#depth) {
       this.#entered += 1;
       const at = this.#opens[this.#entered] ?? 0;
@@ -262,7 +262,7 @@ class LargeJsonParser {
   }
 
   /** Reads a piece of the string that the scan is inside of, if it is a value and long. */
-  #readLongString(builder: JsonBuilder): void {
+  #readLongString(builder: LargeJsonBuilder): void {
     const start = this.#stringAt;
     if (this.#long === undefined) {
       if (this.#at - start < this.#longStringBytes || !this.#isValue(start)) return;
@@ -292,7 +292,7 @@ class LargeJsonParser {
   }
 
   /** Limits the pending text, which grows until it can be cut. */
-  #checkPending(builder: JsonBuilder): void {
+  #checkPending(builder: LargeJsonBuilder): void {
     const maxBytes = MAX_TOKEN_BYTES + this.#batchBytes;
     if (this.#at - this.#batchAt <= maxBytes) return;
     this.#enterAll(builder);

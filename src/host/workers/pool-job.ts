@@ -79,7 +79,7 @@ export interface Ticket {
 }
 
 /** What the pool does when something happens to a job. */
-export interface JobOwner {
+export interface JobPool {
   onEnded(placed: PlacedJob, message: EndedMessage, parts: readonly Buffer[], peakBytes: number): void;
   onLost(placed: PlacedJob, loss: CallLossReason, peakBytes: number): void;
   onStuck(placed: PlacedJob): void;
@@ -95,7 +95,7 @@ export class PlacedJob implements CallListener, Ticket {
   readonly pace: Pace;
   /** Jobs with the same key can use the same processes. */
   readonly placementKey: string;
-  readonly #owner: JobOwner;
+  readonly #pool: JobPool;
   readonly queuedAt: number = performance.now();
   attempts = 0;
   entry: Entry<PlacedJob> | undefined;
@@ -111,15 +111,15 @@ export class PlacedJob implements CallListener, Ticket {
   /** Its caller has left, or its deadline has passed. */
   isCancelled = false;
 
-  constructor(job: Job, pace: Pace, owner: JobOwner) {
+  constructor(job: Job, pace: Pace, owner: JobPool) {
     this.job = job;
     this.pace = pace;
     this.placementKey = placementKeyOf(job, pace);
-    this.#owner = owner;
+    this.#pool = owner;
   }
 
   cancel(): void {
-    this.#owner.cancel(this);
+    this.#pool.cancel(this);
   }
 
   credit(chunks: number): void {
@@ -133,7 +133,7 @@ export class PlacedJob implements CallListener, Ticket {
   rest(isResting: boolean): void {
     if (this.state !== "placed") return;
     this.worker?.rest(this.seq, isResting);
-    if (isResting) this.#owner.onRest();
+    if (isResting) this.#pool.onRest();
   }
 
   get onChunks(): CallListener["onChunks"] {
@@ -178,15 +178,15 @@ export class PlacedJob implements CallListener, Ticket {
   }
 
   onEnded(message: EndedMessage, parts: readonly Buffer[], peakBytes: number): void {
-    this.#owner.onEnded(this, message, parts, peakBytes);
+    this.#pool.onEnded(this, message, parts, peakBytes);
   }
 
   onLost(loss: CallLossReason, peakBytes: number): void {
-    this.#owner.onLost(this, loss, peakBytes);
+    this.#pool.onLost(this, loss, peakBytes);
   }
 
   onStuck(): void {
-    this.#owner.onStuck(this);
+    this.#pool.onStuck(this);
   }
 }
 

@@ -7,7 +7,7 @@ import type { EndedMessage } from "../../sandbox/protocol/worker-messages.ts";
 import { LinkedList } from "../util/linked-list.ts";
 import type { CallPool } from "./call-pool.ts";
 import { CrashQuarantine, type QuarantinedTool } from "./health/crash-quarantine.ts";
-import { type Job, type JobOwner, PlacedJob, type SessionPlacement, type Ticket, type WarmUse } from "./pool-job.ts";
+import { type Job, type JobPool, PlacedJob, type SessionPlacement, type Ticket, type WarmUse } from "./pool-job.ts";
 import type { CallLossReason } from "./process/call-events.ts";
 import type { WorkerProcess } from "./process/worker-process.ts";
 import { DeadlockWatch } from "./scheduling/deadlock-watch.ts";
@@ -46,7 +46,7 @@ const ISOLATE_CPU_MS = 10;
  */
 export const HOST_TIME_FACTOR: number = 4 * availableParallelism();
 
-export class WorkerPool implements CallPool, JobOwner {
+export class WorkerPool implements CallPool, JobPool {
   readonly #manager: WorkerManager;
   readonly #queue: FairQueue<PlacedJob>;
   readonly #quarantine = new CrashQuarantine();

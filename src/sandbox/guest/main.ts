@@ -4,7 +4,7 @@ import type { BootOptions, EnterKind } from "../protocol/guest-messages.ts";
 import { deliver } from "./bridge.ts";
 import { installBytesText } from "./bytes-text.ts";
 import { advanceTime, beginTime, installCoarseTime } from "./coarse-time.ts";
-import { installFixedRandom, installFixedReferences } from "./fixed-random.ts";
+import { hideGarbageCollection, installSeededRandom } from "./deterministic-globals.ts";
 import { type Ask, connectHost, type Post, postAtOnce, receiveAnswer } from "./host.ts";
 import { lockDown } from "./lockdown.ts";
 import { registerModules, usePlatformModule } from "./module-loader.ts";
@@ -40,8 +40,8 @@ export function boot(post: Post, postNow: Post, ask: Ask, options: string): Ente
   if (isRollback === true) holdEnds();
   if (fixed !== undefined) {
     installCoarseTime(fixed.now);
-    installFixedRandom(fixed.words);
-    installFixedReferences();
+    installSeededRandom(fixed.words);
+    hideGarbageCollection();
     isRepeatable = true;
     postAtOnce(true);
   } else if (coarseTime) installCoarseTime();

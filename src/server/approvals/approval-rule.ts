@@ -40,7 +40,7 @@ export const mustWait = (reason: ApprovalReason, version: RegisteredTool): boole
  * Returns the JSON text of an input, as a call that waits stores it.
  * @throws {ToolError} APPROVAL_REQUIRED for an input with bytes, which JSON text cannot represent
  */
-export function toInputText(input: unknown, toolName: string): string {
+export function toApprovalText(input: unknown, toolName: string): string {
   const kept = keptInputText(input);
   if (kept !== undefined) return kept;
   return JSON.stringify(input ?? {}, function (this: { readonly [key: string]: unknown }, key, value) {

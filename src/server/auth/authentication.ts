@@ -1,10 +1,10 @@
 // Identifies the sender of a request by API key, token or console session, and finds the tenant that its path names.
 import type { WallClock } from "../database/database-clock.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
-import { readJson } from "../records/json.ts";
+import { parseColumn } from "../records/json.ts";
 import { type ApiKeyRecord, findKeyByHash, findKeyById, isKeyId, storeLastUses } from "../records/tenants/api-keys.ts";
 import { type ConsoleSessionRecord, findSessionByHash } from "../records/tenants/console-sessions.ts";
-import { findTenant, TENANT_PATTERN, type TenantRecord } from "../records/tenants/tenants.ts";
+import { findTenant, TENANT_ID_PATTERN, type TenantRecord } from "../records/tenants/tenants.ts";
 import { hashOfKey, isApiKey } from "./api-key.ts";
 import { hashOfToken, readSessionCookie } from "./console-session.ts";
 import type { Principal } from "./principal.ts";
@@ -31,7 +31,7 @@ interface FoundSession {
 function toUser({ key_id, tenant_id, scopes, expires_at }: ConsoleSessionRecord): Principal | undefined {
   // Only a key can act for the platform.
   if (tenant_id === null || scopes === null) return undefined;
-  const granted = readJson(StoredScopesSchema, scopes, "list of scopes");
+  const granted = parseColumn(StoredScopesSchema, scopes, "list of scopes");
   return { keyId: key_id, tenantId: tenant_id, scopes: new Set(granted), rateLimit: null, expiresAt: expires_at };
 }
 
@@ -160,7 +160,7 @@ export class RequestAuthenticator implements AsyncDisposable {
     options?: { readonly isDeletion?: boolean },
   ): Promise<TenantRecord | AccessDenial> {
     // A text that cannot be an id, such as one with a NUL, is not looked up: Postgres would reject it.
-    const mayAct = sender?.tenantId === null ? TENANT_PATTERN.test(tenantId) : sender?.tenantId === tenantId;
+    const mayAct = sender?.tenantId === null ? TENANT_ID_PATTERN.test(tenantId) : sender?.tenantId === tenantId;
     // Another tenant is not looked up, so that the time of the answer does not tell whether it exists.
     if (sender !== undefined && !mayAct) return "key_revoked";
     const tenant = await this.tenant(tenantId, options);

@@ -5,7 +5,7 @@ import { ToolError } from "../../host/index.ts";
 import type { IdTokenVerifier } from "../../host/mcp/server/authorization/id-token.ts";
 import type { ServerConfig } from "../config/server-options.ts";
 import type { WallClock } from "../database/database-clock.ts";
-import { TENANT_PATTERN } from "../records/tenants/tenants.ts";
+import { TENANT_ID_PATTERN } from "../records/tenants/tenants.ts";
 import type { MasterKey } from "../secrets/master-key.ts";
 import { hashOfToken } from "./console-session.ts";
 import { PLATFORM_SCOPES, SCOPES, type Scope } from "./scopes.ts";
@@ -210,7 +210,7 @@ export class OidcSignIn {
     const [subject, tenantId] = [read("sub"), read(tenantClaim)];
     if (typeof subject !== "string" || !SUBJECT_PATTERN.test(subject)) return undefined;
     // A user without a tenant is not an operator of the platform.
-    if (typeof tenantId !== "string" || !TENANT_PATTERN.test(tenantId)) return undefined;
+    if (typeof tenantId !== "string" || !TENANT_ID_PATTERN.test(tenantId)) return undefined;
     return { subject, tenantId, scopes: scopesOf(read(scopeClaim), scopePrefix) };
   }
 }

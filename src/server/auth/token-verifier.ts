@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { ServerConfig } from "../config/server-options.ts";
 import { RequestError } from "../http/request-error.ts";
-import { TENANT_PATTERN } from "../records/tenants/tenants.ts";
+import { TENANT_ID_PATTERN } from "../records/tenants/tenants.ts";
 import type { Principal } from "./principal.ts";
 import { PLATFORM_SCOPES, SCOPES, type Scope } from "./scopes.ts";
 
@@ -62,7 +62,7 @@ export async function createTokenVerifier(
       const { claims, subject } = caller;
       const tenantId = Object.hasOwn(claims, tenantClaim) ? claims[tenantClaim] : undefined;
       // A token without a tenant is not a token of the platform: it is rejected.
-      if (typeof tenantId !== "string" || !TENANT_PATTERN.test(tenantId))
+      if (typeof tenantId !== "string" || !TENANT_ID_PATTERN.test(tenantId))
         throw invalid(`The token does not name a tenant (${tenantClaim})`);
       if (subject === undefined || subject.length > MAX_SUBJECT || !/^[\x21-\x7e]+$/.test(subject))
         throw invalid("The token does not name its user (sub)");

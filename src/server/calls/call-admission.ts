@@ -1,6 +1,6 @@
 // Decides whether a call may run, which version it runs, and whether it waits for an approval first.
 import { type Glovebox, type ToolResult, unavailable } from "../../host/index.ts";
-import { mayWait, sha256Of, toInputText } from "../approvals/approval-rule.ts";
+import { mayWait, sha256Of, toApprovalText } from "../approvals/approval-rule.ts";
 import type { Admission, ApprovalService, NeededApproval } from "../approvals/approval-service.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import { type Actor, appendAudit } from "../records/audit/audit.ts";
@@ -22,7 +22,7 @@ const MAX_NAMED = 20;
 
 type ApprovalOrigin = Parameters<ApprovalService["request"]>[3];
 
-export interface CallAdmissionDependencies {
+export interface ServerCallAdmissionDependencies {
   readonly database: OpenDatabase;
   readonly glovebox: Glovebox;
   readonly tools: TenantTools;
@@ -38,10 +38,10 @@ export type Admitted =
   | { readonly waiting: CallRow }
   | { readonly home: SessionHome };
 
-export class CallAdmission {
-  readonly #dependencies: CallAdmissionDependencies;
+export class ServerCallAdmission {
+  readonly #dependencies: ServerCallAdmissionDependencies;
 
-  constructor(dependencies: CallAdmissionDependencies) {
+  constructor(dependencies: ServerCallAdmissionDependencies) {
     this.#dependencies = dependencies;
   }
 
@@ -76,7 +76,7 @@ export class CallAdmission {
       // The digest, because a tool that is deleted and deployed again has the same numbers of versions.
       return { toolVersion: needed.version, toolDigest: needed.toolDigest };
     }
-    const stored: CallRow = { ...row, mode: "async", input: toInputText(request.input, request.toolName) };
+    const stored: CallRow = { ...row, mode: "async", input: toApprovalText(request.input, request.toolName) };
     const { call, isKnown } = await this.#dependencies.approvals.request(stored, tenant, needed, origin);
     if (isKnown) {
       const known = origin === "mcp" ? call : checkSame(call, row);
@@ -152,7 +152,7 @@ export class CallAdmission {
     const tool = this.#dependencies.glovebox.router.registry.get(request.toolName, tenant.id);
     if (tool === undefined || mayWait(tenant.policy, tool) === undefined) return undefined;
     const { db } = this.#dependencies.database;
-    const inputSha256 = sha256Of(toInputText(request.input, request.toolName));
+    const inputSha256 = sha256Of(toApprovalText(request.input, request.toolName));
     const key = { tenantId: tenant.id, toolName: request.toolName, inputSha256, requestedBy: keyId };
     const found = await findUndelivered(db, key);
     const call = found && (await findCall(db, tenant.id, found.call_id));
@@ -185,7 +185,7 @@ export class CallAdmission {
           callId: row.id,
           tool: row.tool_name,
           version: Number(needed.version),
-          inputSha256: sha256Of(toInputText(request.input, request.toolName)),
+          inputSha256: sha256Of(toApprovalText(request.input, request.toolName)),
         },
       }),
     );

@@ -61,7 +61,7 @@ export const keyRevokedError = (): ToolError =>
  * Checks that the key which requested a call was not revoked while the call waited.
  * @throws {ToolError} TOOL_UNAVAILABLE (`details.reason: "key_revoked"`)
  */
-export async function checkKey(db: Db, { key_id }: CallRow): Promise<void> {
+export async function checkKeyNotRevoked(db: Db, { key_id }: CallRow): Promise<void> {
   if (!(await isKeyRevoked(db, key_id))) return;
   throw keyRevokedError();
 }

@@ -16,11 +16,11 @@ import { type CallRow, findByKey, findCall, insertOnce, type WholeCall } from ".
 import type { LiveLine } from "../records/calls/live-logs.ts";
 import { findTenant, type TenantRecord } from "../records/tenants/tenants.ts";
 import type { ReceivedCall } from "../replicas/peers/peer-server.ts";
-import { CallAdmission } from "./call-admission.ts";
+import { ServerCallAdmission } from "./call-admission.ts";
 import { type CallCaller, type CallProgressEvent, type CallRequest, checkCaller } from "./call-request.ts";
 import {
   checkActive,
-  checkKey,
+  checkKeyNotRevoked,
   checkSame,
   checkToolName,
   findWritten,
@@ -51,7 +51,7 @@ export class CallService implements AsyncDisposable {
   readonly #queue: CallQueue;
   readonly #room: QueueRoom;
   readonly #runner: JournaledCallRunner;
-  readonly #admission: CallAdmission;
+  readonly #admission: ServerCallAdmission;
   readonly #awaited: AwaitedCalls;
   readonly #streamed: StreamedCalls;
   readonly #cancellation: Cancellation;
@@ -74,7 +74,7 @@ export class CallService implements AsyncDisposable {
     });
     this.#runner = new JournaledCallRunner({ ...dependencies, approvals: this.approvals });
     this.#sessions = new SessionHomes(dependencies);
-    this.#admission = new CallAdmission({ ...dependencies, approvals: this.approvals, sessions: this.#sessions });
+    this.#admission = new ServerCallAdmission({ ...dependencies, approvals: this.approvals, sessions: this.#sessions });
     this.#watched = new WatchedCalls({
       ...dependencies,
       db: dependencies.database.db,
@@ -135,7 +135,7 @@ export class CallService implements AsyncDisposable {
   }
 
   /** Chooses the version of a call, and decides whether it needs an approval. @throws {ToolError} TOOL_UNAVAILABLE */
-  versionOf(...args: Parameters<CallAdmission["versionOf"]>): ReturnType<CallAdmission["versionOf"]> {
+  versionOf(...args: Parameters<ServerCallAdmission["versionOf"]>): ReturnType<ServerCallAdmission["versionOf"]> {
     return this.#admission.versionOf(...args);
   }
 
@@ -414,7 +414,7 @@ export class CallService implements AsyncDisposable {
     const { tenant } = caller;
     try {
       checkActive(tenant);
-      await checkKey(this.#dependencies.database.db, row);
+      await checkKeyNotRevoked(this.#dependencies.database.db, row);
       const approved = row.approval_id === null ? undefined : await this.approvals.pinsOf(row);
       const { needed, ...admission } = await this.#admission.versionOf(row, tenant);
       // The policy may have changed since the call was admitted.

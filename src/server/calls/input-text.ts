@@ -23,7 +23,7 @@ export const NEVER: AbortSignal = new AbortController().signal;
  * @param what names the value in messages
  * @throws {ToolError} PARAM_INVALID, as a rejection, for a value that no tool can receive
  */
-export async function parseLargeJson(text: string, what: string, signal: AbortSignal): Promise<JsonValue> {
+export async function parseInputText(text: string, what: string, signal: AbortSignal): Promise<JsonValue> {
   // The limit of bytes was checked when the text was read.
   const limits = { bytes: Number.MAX_SAFE_INTEGER, depth: LIMITS.jsonDepth.max, values: LIMITS.jsonValues.max };
   return await parseLargeText(text, limits, CODES, what, signal);
@@ -33,7 +33,7 @@ export async function parseLargeJson(text: string, what: string, signal: AbortSi
 export async function parseInput(text: string): Promise<unknown> {
   if (isSmallJson(text)) return JSON.parse(text);
   try {
-    const input = await parseLargeJson(text, "The input", NEVER);
+    const input = await parseInputText(text, "The input", NEVER);
     if (typeof input === "object" && input !== null) texts.set(input, text);
     return input;
   } catch {
@@ -50,7 +50,7 @@ export const keptInputText = (input: unknown): string | undefined =>
 export const inputTextOf = (input: unknown): string => keptInputText(input) ?? JSON.stringify(input ?? {});
 
 /** Returns the arguments of a tool call with this input. */
-export function toArguments(input: unknown): Pick<ToolCall, "arguments" | "argumentsText"> {
+export function toCallArguments(input: unknown): Pick<ToolCall, "arguments" | "argumentsText"> {
   const argumentsText = keptInputText(input);
   return argumentsText === undefined ? { arguments: input ?? {} } : { argumentsText };
 }

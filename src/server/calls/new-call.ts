@@ -16,7 +16,7 @@ function requestHash(request: CallRequest): string {
     .digest("hex");
 }
 
-const EMPTY = {
+const NEW_CALL_COLUMNS = {
   input: null,
   output: null,
   content: 0,
@@ -43,7 +43,7 @@ export function toNewRow(
 ): CallRow {
   const { idempotencyKey } = request;
   return {
-    ...EMPTY,
+    ...NEW_CALL_COLUMNS,
     id: createId("call", now),
     tenant_id: tenantId,
     tool_name: request.toolName,
@@ -70,7 +70,7 @@ export function toNestedRow(
   { tenantId, keyId }: { readonly tenantId: string; readonly keyId: string },
 ): CallRow {
   return {
-    ...EMPTY,
+    ...NEW_CALL_COLUMNS,
     id: callId,
     tenant_id: tenantId,
     tool_name: toolName,

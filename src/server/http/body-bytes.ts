@@ -4,13 +4,13 @@ import { RequestError } from "./request-error.ts";
 const MiB = 1024 * 1024;
 const RETRY_SECONDS = 1;
 
-export interface BodyLimits {
+export interface BodyBytesLimits {
   readonly perTenant: number;
   readonly total: number;
 }
 
 /** Returns the limits for a server that accepts bodies of this size. A body that is kept costs several times its size. */
-export const bodyLimitsOf = (maxBodyBytes: number): BodyLimits => ({
+export const bodyLimitsOf = (maxBodyBytes: number): BodyBytesLimits => ({
   perTenant: Math.max(64 * MiB, 2 * maxBodyBytes),
   total: Math.max(512 * MiB, 8 * maxBodyBytes),
 });
@@ -22,11 +22,11 @@ export interface KeptBody extends Disposable {
 }
 
 export class BodyBytes {
-  readonly #limits: BodyLimits;
+  readonly #limits: BodyBytesLimits;
   readonly #byOwner = new Map<string, number>();
   #total = 0;
 
-  constructor(limits: BodyLimits) {
+  constructor(limits: BodyBytesLimits) {
     this.#limits = limits;
   }
 

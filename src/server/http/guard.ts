@@ -12,7 +12,7 @@ import type { AppEnv, ServerDependencies } from "./context.ts";
 import { CHALLENGE, toUnavailable } from "./error-response.ts";
 import { keepBody } from "./request-body.ts";
 import { RequestError } from "./request-error.ts";
-import { isStream, type RouteOptions } from "./route-options.ts";
+import { isStreamedResponse, type RouteOptions } from "./route-options.ts";
 
 /** Time in ms after which a body has come slowly. */
 const SLOW_BODY_MS = 500;
@@ -179,7 +179,7 @@ export function createGuard(
     c.set("stream", stream);
     try {
       await next();
-      if (isStream(c.res)) {
+      if (isStreamedResponse(c.res)) {
         // Its call has the input until the stream ends.
         const body = kept.move();
         if (stream.signal.aborted) body.dispose();

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import type { Context } from "hono";
 import { type JsonValue, ToolError } from "../../host/index.ts";
 import { isSmallJson } from "../../host/json/parse-json.ts";
-import { parseLargeJson } from "../calls/input-text.ts";
+import { parseInputText } from "../calls/input-text.ts";
 import type { KeptBody } from "./body-bytes.ts";
 import type { AppEnv } from "./context.ts";
 import { RequestError } from "./request-error.ts";
@@ -82,7 +82,7 @@ export async function readText(c: Context<AppEnv>, maxBytes: number, kept: KeptB
 /** Parses a large body in time slices. @throws {RequestError} MALFORMED, also for a value that no tool can receive */
 async function parseLargeBody(text: string, signal: AbortSignal): Promise<JsonValue> {
   try {
-    return await parseLargeJson(text, "The body", signal);
+    return await parseInputText(text, "The body", signal);
   } catch (thrown) {
     if (!(Error.isError(thrown) && thrown instanceof ToolError)) throw thrown;
     throw new RequestError("MALFORMED", thrown.message);

@@ -7,7 +7,7 @@ import type { AppEnv } from "./context.ts";
 const STREAM_TYPES = ["text/event-stream", "application/x-ndjson", "text/csv"] as const;
 
 /** Returns whether a response may stay open for long, and is not only a value. */
-export const isStream = ({ headers }: Response): boolean =>
+export const isStreamedResponse = ({ headers }: Response): boolean =>
   STREAM_TYPES.some((type) => headers.get("content-type")?.startsWith(type) === true);
 
 export type ResponseDocumentation = RouteConfig["responses"][number];

@@ -4,7 +4,7 @@ import { expandUnions } from "../../host/config/option-errors.ts";
 import { RequestError } from "./request-error.ts";
 
 /** The part of a request that a schema describes. */
-export type Target = "json" | "query" | "param" | "header" | "cookie" | "form";
+export type RequestPart = "json" | "query" | "param" | "header" | "cookie" | "form";
 
 const MAX_ISSUES = 10;
 
@@ -14,7 +14,7 @@ const cut = (text: string): string =>
   text.length > MAX_ISSUE_LENGTH ? `${text.slice(0, MAX_ISSUE_LENGTH).toWellFormed()}…` : text;
 
 /** Returns the error for a part of a request that does not match its schema: at most ten problems, each with its path. */
-export function toInvalid(target: Target, { issues: all }: z.core.$ZodError): RequestError {
+export function toInvalid(target: RequestPart, { issues: all }: z.core.$ZodError): RequestError {
   const problems = expandUnions(all.slice(0, MAX_ISSUES))
     .slice(0, MAX_ISSUES)
     .map(({ path, message }) => ({

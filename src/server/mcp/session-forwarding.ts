@@ -5,7 +5,7 @@ import type { CallCaller } from "../calls/call-request.ts";
 import type { Db } from "../database/open-database.ts";
 import type { BodyBytes } from "../http/body-bytes.ts";
 import { readBody } from "../http/request-body.ts";
-import { isAlive } from "../replicas/liveness.ts";
+import { aliveCondition } from "../replicas/liveness.ts";
 import { type PeerRequestMessage, REQUEST_HEADERS, type ResponseMessage } from "../replicas/peers/messages.ts";
 import { type Peer, type PeerClient, PeerExchange, PeerUnreachable } from "../replicas/peers/peer-client.ts";
 import type { McpEndpoint } from "./mcp-endpoints.ts";
@@ -62,7 +62,7 @@ export class SessionForwarding implements Disposable {
       .selectFrom("replicas")
       .select("url")
       .where("id", "=", replicaId)
-      .where(sql<boolean>`${isAlive(sql.ref("replicas.id"))}`)
+      .where(sql<boolean>`${aliveCondition(sql.ref("replicas.id"))}`)
       .executeTakeFirst();
     return typeof row?.url === "string" ? { replicaId, url: row.url } : undefined;
   }

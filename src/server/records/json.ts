@@ -3,7 +3,7 @@ import type * as z from "zod";
 import { ToolError } from "../../host/index.ts";
 
 /** @throws {ToolError} INTERNAL if the column does not hold what the schema describes */
-export function readJson<Value>(schema: z.ZodType<Value>, text: string, what: string): Value {
+export function parseColumn<Value>(schema: z.ZodType<Value>, text: string, what: string): Value {
   let value: unknown;
   try {
     value = JSON.parse(text);

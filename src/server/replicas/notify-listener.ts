@@ -6,7 +6,7 @@ import { openPgClient } from "../database/postgres-dialect.ts";
 import { pause } from "../operation/background-work.ts";
 
 /** The channel of the notifications. Each database has its own. */
-export const CHANNEL = "glovebox";
+export const NOTIFY_CHANNEL = "glovebox";
 
 const FIRST_DELAY_MS = 100;
 const LONGEST_DELAY_MS = 5_000;
@@ -74,7 +74,7 @@ export class NotifyListener implements AsyncDisposable {
     let hasWorked = false;
     try {
       await client.connect();
-      await client.query(`listen ${CHANNEL}`);
+      await client.query(`listen ${NOTIFY_CHANNEL}`);
       while (!ended.signal.aborted && (await this.#probe(ended.signal))) {
         this.#isProven = true;
         // Reads messages that were sent before the connection listened.
@@ -98,7 +98,7 @@ export class NotifyListener implements AsyncDisposable {
     const abort = (): void => resolve(false);
     signal.addEventListener("abort", abort, { once: true });
     try {
-      const sent = sql`select pg_notify(${CHANNEL}, ${PROBE_PREFIX + this.#dependencies.replicaId})`.execute(
+      const sent = sql`select pg_notify(${NOTIFY_CHANNEL}, ${PROBE_PREFIX + this.#dependencies.replicaId})`.execute(
         this.#dependencies.db,
       );
       return (await Promise.race([promise, sent.then(() => promise)])) && !signal.aborted;

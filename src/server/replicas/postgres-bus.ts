@@ -6,9 +6,9 @@ import { databaseNow } from "../database/database-time.ts";
 import type { Db } from "../database/open-database.ts";
 import { BackgroundWork } from "../operation/background-work.ts";
 import { LocalBus, type MessageHandler, type ReplicaBus, type ReplicaInfo, Subscriptions } from "./bus.ts";
-import { isAlive, SEEN_MS } from "./liveness.ts";
+import { aliveCondition, HEARTBEAT_MS } from "./liveness.ts";
 import { encodeMessage, type ReplicaMessage } from "./messages.ts";
-import { CHANNEL, NotifyListener } from "./notify-listener.ts";
+import { NOTIFY_CHANNEL, NotifyListener } from "./notify-listener.ts";
 import { ReplicaMessageReader } from "./replica-message-reader.ts";
 
 /** How often messages are looked for, in ms: with notifications that arrive, and without. */
@@ -58,7 +58,7 @@ export class PostgresBus implements ReplicaBus {
       onNotification: () => this.#wake(),
     });
     this.#timers = [
-      setInterval(() => this.#background.run(() => this.#safely(() => this.#announce())), SEEN_MS),
+      setInterval(() => this.#background.run(() => this.#safely(() => this.#announce())), HEARTBEAT_MS),
       setInterval(() => this.#background.run(() => this.#safely(() => this.#sweep())), SWEEP_MS),
     ];
     this.#poll();
@@ -92,7 +92,7 @@ export class PostgresBus implements ReplicaBus {
       with added as (
         insert into replica_messages (sender, body, created_at) values (${this.replicaId}, ${body}, ${databaseNow})
         returning id
-      ) select pg_notify(${CHANNEL}, id::text) from added`.execute(transaction);
+      ) select pg_notify(${NOTIFY_CHANNEL}, id::text) from added`.execute(transaction);
   }
 
   subscribe<Type extends ReplicaMessage["type"]>(type: Type, handler: MessageHandler<Type>): Disposable {
@@ -104,7 +104,7 @@ export class PostgresBus implements ReplicaBus {
       .selectFrom("replicas")
       .select("id")
       .where("id", "!=", this.replicaId)
-      .where(isAlive(sql.ref("replicas.id")))
+      .where(aliveCondition(sql.ref("replicas.id")))
       .execute();
     return rows.map(({ id }) => id);
   }
@@ -113,7 +113,7 @@ export class PostgresBus implements ReplicaBus {
     const rows = await this.#options.db
       .selectFrom("replicas")
       .select(["id", "version", "started_at as startedAt", "seen_at as seenAt"])
-      .select(isAlive(sql.ref("replicas.id")).as("isAlive"))
+      .select(aliveCondition(sql.ref("replicas.id")).as("isAlive"))
       .orderBy("started_at")
       .orderBy("id")
       .limit(MAX_LISTED)

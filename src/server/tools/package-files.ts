@@ -5,7 +5,7 @@ import { limitedRecord } from "../../host/config/limited-record.ts";
 import { ToolError } from "../../host/index.ts";
 import { isSmallJson } from "../../host/json/parse-json.ts";
 import { runTimeSliced } from "../../host/util/time-slicing.ts";
-import { NEVER, parseLargeJson } from "../calls/input-text.ts";
+import { NEVER, parseInputText } from "../calls/input-text.ts";
 
 /** Which packages may be installed. */
 export interface PackageRules {
@@ -98,7 +98,7 @@ async function parseFile<Schema extends z.ZodType>(
 
 /** Parses a large text in time slices. */
 async function parseJson(file: string, text: string): Promise<unknown> {
-  if (!isSmallJson(text)) return await parseLargeJson(text, file, NEVER);
+  if (!isSmallJson(text)) return await parseInputText(text, file, NEVER);
   try {
     return JSON.parse(text);
   } catch {

@@ -11,7 +11,7 @@ import * as z from "zod";
 import { ToolError } from "../../host/index.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
 import { recountStoredBytes, setCounting } from "../records/tenants/stored-bytes.ts";
-import { type Row, readRows, TABLES, type TableName } from "./table-rows.ts";
+import { readRows, TABLES, type TableName, type TableRow } from "./table-rows.ts";
 
 const FORMAT = "glovebox-backup";
 const FORMAT_VERSION = 1;
@@ -29,9 +29,9 @@ const RowSchema = z.strictObject({
 });
 const EndSchema = z.strictObject({ end: z.record(z.string(), z.int()), sha256: z.string() });
 
-export type Counts = { readonly [table: string]: number };
+export type RowCounts = { readonly [table: string]: number };
 
-const encode = (row: Row): object =>
+const encode = (row: TableRow): object =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
       name,
@@ -72,7 +72,7 @@ async function* linesOf(db: Db, counts: Record<string, number>, hash: Hash): Asy
  * contain.
  * @returns how many rows of each table it has
  */
-export async function writeBackup(database: OpenDatabase, path: string): Promise<Counts> {
+export async function writeBackup(database: OpenDatabase, path: string): Promise<RowCounts> {
   const counts: Record<string, number> = {};
   const partial = `${path}.partial`;
   try {
@@ -129,7 +129,7 @@ async function checkEmpty(db: Db): Promise<void> {
   }
 }
 
-const decode = (row: z.output<typeof RowSchema>["row"]): Row =>
+const decode = (row: z.output<typeof RowSchema>["row"]): TableRow =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
       name,
@@ -142,7 +142,7 @@ const decode = (row: z.output<typeof RowSchema>["row"]): Row =>
  * @returns how many rows of each table were restored
  * @throws {ToolError} PARAM_INVALID for a file that is not a complete backup of this or an earlier version, or a database that is not empty
  */
-export async function restoreBackup({ db, kind }: OpenDatabase, path: string): Promise<Counts> {
+export async function restoreBackup({ db, kind }: OpenDatabase, path: string): Promise<RowCounts> {
   const known = await migrationsOf(db);
   return await db.transaction().execute(async (transaction) => {
     await checkEmpty(transaction);

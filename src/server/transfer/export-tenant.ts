@@ -3,7 +3,7 @@
 import type { Db } from "../database/open-database.ts";
 import type { DatabaseSchema } from "../database/schema.ts";
 import { lastOfFormerTenant } from "../records/audit/audit.ts";
-import { type Row, readRows, type TableName } from "./table-rows.ts";
+import { readRows, type TableName, type TableRow } from "./table-rows.ts";
 
 interface ExportedTable<Name extends TableName> {
   /** Columns that an export leaves out. */
@@ -42,7 +42,7 @@ const EXPORTED: { readonly [Name in TableName]?: ExportedTable<Name> } = {
 };
 
 function show(
-  row: Row,
+  row: TableRow,
   { omitted = [], json = [] }: { readonly omitted?: readonly string[]; readonly json?: readonly string[] },
 ): object {
   const shown = Object.entries(row)

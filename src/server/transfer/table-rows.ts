@@ -48,7 +48,7 @@ export const TABLE_KEYS: { readonly [Name in TableName]: readonly (keyof Databas
 };
 export const TABLES = Object.keys(TABLE_KEYS) as readonly TableName[];
 
-export type Row = { readonly [column: string]: string | number | null | Uint8Array };
+export type TableRow = { readonly [column: string]: string | number | null | Uint8Array };
 
 const PAGE = 500;
 /** Rows with large values are read in smaller pages. */
@@ -64,22 +64,22 @@ const PAGES: { readonly [Name in TableName]?: number } = {
 };
 
 /** Yields all rows of a table in the order of its primary key; with a tenant, only its rows. */
-export async function* readRows(db: Db, table: TableName, tenantId?: string): AsyncGenerator<Row, void> {
+export async function* readRows(db: Db, table: TableName, tenantId?: string): AsyncGenerator<TableRow, void> {
   const keys = TABLE_KEYS[table] as readonly string[];
   const limit = PAGES[table] ?? PAGE;
   const columns = sql.join(keys.map((key) => sql.ref(key)));
-  let last: Row | undefined;
+  let last: TableRow | undefined;
   for (;;) {
     const conditions: RawBuilder<unknown>[] = [];
     if (tenantId !== undefined)
       conditions.push(sql`${sql.ref(table === "tenants" ? "id" : "tenant_id")} = ${tenantId}`);
     if (last !== undefined) {
-      const values = sql.join(keys.map((key) => sql`${(last as Row)[key]}`));
+      const values = sql.join(keys.map((key) => sql`${(last as TableRow)[key]}`));
       conditions.push(sql`(${columns}) > (${values})`);
     }
     const where = conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`;
     const { rows } =
-      await sql<Row>`select * from ${sql.table(table)} ${where} order by ${columns} limit ${limit}`.execute(db);
+      await sql<TableRow>`select * from ${sql.table(table)} ${where} order by ${columns} limit ${limit}`.execute(db);
     yield* rows;
     last = rows.at(-1);
     if (rows.length < limit) return;

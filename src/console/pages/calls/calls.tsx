@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Badge, Button, Empty, ErrorBox, Loading, PageHead, Time } from "../../parts/controls.tsx";
 import { VirtualList } from "../../parts/virtual-list.tsx";
-import { type CallList, type CallRow, timeOfId, useCallList } from "../../state/call-list.ts";
+import { type CallList, type ListedCall, timeOfId, useCallList } from "../../state/call-list.ts";
 import { formatMs, formatNumber } from "../../state/format.ts";
 import { useResource } from "../../state/resource.ts";
 import { address, navigate, setQuery, urlOf } from "../../state/router.ts";
@@ -145,7 +145,7 @@ function Filters({ query }: { readonly query: { readonly [name: string]: string 
 }
 
 interface CallTableProps {
-  readonly rows: readonly CallRow[];
+  readonly rows: readonly ListedCall[];
   readonly hasTenants: boolean;
   readonly onEnd: () => void;
 }
@@ -172,12 +172,12 @@ function CallTable({ rows, hasTenants, onEnd }: CallTableProps): JSX.Element {
           <span>Time</span>
         </div>
       }
-      row={(index) => <Row call={rows[index] as CallRow} hasTenants={hasTenants} />}
+      row={(index) => <Row call={rows[index] as ListedCall} hasTenants={hasTenants} />}
     />
   );
 }
 
-function Row({ call, hasTenants }: { readonly call: CallRow; readonly hasTenants: boolean }): JSX.Element {
+function Row({ call, hasTenants }: { readonly call: ListedCall; readonly hasTenants: boolean }): JSX.Element {
   const { id, tenantId, tool, version, state, createdAt, endedAt, summary, isFailed } = call;
   return (
     <a class="call-row" href={urlOf(["t", tenantId, "calls", id])}>

@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { Badge, Button, ErrorBox, Facts, Loading } from "../../parts/controls.tsx";
 import { ErrorView, type StoredError } from "../../parts/error-view.tsx";
 import { Checkbox, SelectField } from "../../parts/forms/fields.tsx";
-import type { FormSchema } from "../../parts/input-form/form-schema.ts";
+import type { InputSchema } from "../../parts/input-form/form-schema.ts";
 import { InputForm } from "../../parts/input-form/input-form.tsx";
 import { RecordingHelp } from "../../parts/recording-help.tsx";
 import { ChunkChanges, JsonChanges } from "../../parts/values/json-changes.tsx";
@@ -67,7 +67,7 @@ function ReplayForm({ tenantId, call }: ReplayProps): JSX.Element {
           <Checkbox label="Edit the input" isChecked={hasInput} onInput={setHasInput} />
         </div>
         {hasInput ? (
-          <InputForm schema={(definition?.inputSchema ?? {}) as FormSchema} value={input} onChange={setInput} />
+          <InputForm schema={(definition?.inputSchema ?? {}) as InputSchema} value={input} onChange={setInput} />
         ) : null}
         <Button kind="primary" type="submit" onClick={run}>
           Replay

@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Button, Loading } from "../../parts/controls.tsx";
 import { SelectField } from "../../parts/forms/fields.tsx";
-import { type FormSchema, initialValue } from "../../parts/input-form/form-schema.ts";
+import { type InputSchema, initialValue } from "../../parts/input-form/form-schema.ts";
 import { InputForm } from "../../parts/input-form/input-form.tsx";
 import { DiffView } from "../../parts/values/diff-view.tsx";
 import { JsonView } from "../../parts/values/json-view.tsx";
@@ -36,7 +36,7 @@ export function RunAgain({ tenantId, call }: { readonly tenantId: string; readon
   const choices = call.version === null || numbers.includes(call.version) ? numbers : [...numbers, call.version];
   const isKept = isOutputKept(call) && call.endedAt !== null;
   const definition = list.find((one) => String(one.version) === version)?.definition ?? list[0]?.definition;
-  const schema = (definition?.inputSchema ?? {}) as FormSchema;
+  const schema = (definition?.inputSchema ?? {}) as InputSchema;
   const input = edited ?? initialValue(schema);
   const run = async (): Promise<void> => {
     const chosen = version === "" ? {} : { version: Number(version) };

@@ -7,7 +7,7 @@ import { toVisibleText } from "../../../host/util/visible-text.ts";
 import { Badge, Button, Time } from "../../parts/controls.tsx";
 import { DecisionForm } from "../../parts/forms/decision-form.tsx";
 import { TextField } from "../../parts/forms/fields.tsx";
-import type { FormSchema } from "../../parts/input-form/form-schema.ts";
+import type { InputSchema } from "../../parts/input-form/form-schema.ts";
 import { InputForm } from "../../parts/input-form/input-form.tsx";
 import { JsonField } from "../../parts/input-form/value-fields.tsx";
 import { JsonView } from "../../parts/values/json-view.tsx";
@@ -151,7 +151,7 @@ function Elicitation({ tenantId, id, wait, onAnswered }: WaitProps): JSX.Element
         // An address of a tool is shown as text: it is not a place that this page recommends.
         <code>{wait.url}</code>
       ) : (
-        <InputForm schema={wait.requestedSchema as FormSchema} value={content} onChange={setContent} />
+        <InputForm schema={wait.requestedSchema as InputSchema} value={content} onChange={setContent} />
       )}
       <div class="row">
         <Button kind="primary" onClick={() => answer("accept")}>

@@ -7,7 +7,7 @@ import { toVisibleText } from "../../../host/util/visible-text.ts";
 import { Badge, Button, Empty, ErrorBox, Loading, PageHead, Time } from "../../parts/controls.tsx";
 import { DialogButton } from "../../parts/forms/dialog-form.tsx";
 import { ToolField } from "../../parts/forms/tool-field.tsx";
-import { type FormSchema, initialValue } from "../../parts/input-form/form-schema.ts";
+import { type InputSchema, initialValue } from "../../parts/input-form/form-schema.ts";
 import { InputForm } from "../../parts/input-form/input-form.tsx";
 import { Table } from "../../parts/table.tsx";
 import { collect } from "../../state/collect.ts";
@@ -175,7 +175,7 @@ function StartForm({ tenantId, onDone }: FormProps): JSX.Element {
 type StartedTool = Pick<ToolVersion, "tool" | "definition">;
 
 function StartInput({ tenantId, version, onDone }: FormProps & { readonly version: StartedTool }): JSX.Element {
-  const schema = (version.definition.inputSchema ?? {}) as FormSchema;
+  const schema = (version.definition.inputSchema ?? {}) as InputSchema;
   const [input, setInput] = useState<unknown>(() => initialValue(schema));
   const start = async (): Promise<void> => {
     const { id } = await client.tenant(tenantId).startRun(version.tool, { input }, { wait: false });

@@ -7,7 +7,7 @@ import { CodeEditor } from "../../parts/code-editor.tsx";
 import { Button, PageHead } from "../../parts/controls.tsx";
 import { ErrorView, type StoredError } from "../../parts/error-view.tsx";
 import { TextField } from "../../parts/forms/fields.tsx";
-import { type FormSchema, initialValue } from "../../parts/input-form/form-schema.ts";
+import { type InputSchema, initialValue } from "../../parts/input-form/form-schema.ts";
 import { InputForm } from "../../parts/input-form/input-form.tsx";
 import { JsonField } from "../../parts/input-form/value-fields.tsx";
 import { type LogLine, LogView } from "../../parts/log-view.tsx";
@@ -25,7 +25,7 @@ interface DraftProps {
   /** Name of the tool that is edited; undefined for a new one. */
   readonly name: string | undefined;
   readonly source: string;
-  readonly schema: FormSchema;
+  readonly schema: InputSchema;
   readonly language?: ToolVersion["language"];
   /** Set for a script in sloppy mode. */
   readonly mode?: "script" | undefined;
@@ -159,7 +159,7 @@ function Deployed({ tenantId, version: { tool, version }, isLive }: DeployedProp
 }
 
 interface InputProps {
-  readonly schema: FormSchema;
+  readonly schema: InputSchema;
   readonly value: unknown;
   readonly onChange: (value: unknown) => void;
 }
@@ -206,7 +206,7 @@ export default async ({ name }, ctx) => {
   return { greeting: \`Hello, \${name}!\` };
 };
 `;
-const TEMPLATE_SCHEMA: FormSchema = {
+const TEMPLATE_SCHEMA: InputSchema = {
   type: "object",
   properties: { name: { type: "string", default: "Ada" } },
   required: ["name"],

@@ -7,7 +7,7 @@ import { toVisibleText } from "../../../host/util/visible-text.ts";
 import { Badge, Button, chosenTab, Empty, ErrorBox, Loading, PageHead, Tabs } from "../../parts/controls.tsx";
 import { ErrorView } from "../../parts/error-view.tsx";
 import { ConfirmButton } from "../../parts/forms/dialog-form.tsx";
-import { type FormSchema, initialValue } from "../../parts/input-form/form-schema.ts";
+import { type InputSchema, initialValue } from "../../parts/input-form/form-schema.ts";
 import { InputForm } from "../../parts/input-form/input-form.tsx";
 import { type LogLine, LogView } from "../../parts/log-view.tsx";
 import { ContentParts } from "../../parts/values/content-parts.tsx";
@@ -111,7 +111,7 @@ function Run({
   version,
   isLive,
 }: ToolProps & { readonly version: ToolVersion; readonly isLive: boolean }): JSX.Element {
-  const schema = (version.definition.inputSchema ?? {}) as FormSchema;
+  const schema = (version.definition.inputSchema ?? {}) as InputSchema;
   const [input, setInput] = useState<unknown>(() => initialValue(schema));
   const [lines, setLines] = useState<readonly LogLine[]>([]);
   const [call, setCall] = useState<Call>();
@@ -220,7 +220,7 @@ function EditTool(props: EditToolProps): JSX.Element {
       }}
       language={latest.language}
       mode={value.mode}
-      schema={(latest.definition.inputSchema ?? {}) as FormSchema}
+      schema={(latest.definition.inputSchema ?? {}) as InputSchema}
     />
   );
 }

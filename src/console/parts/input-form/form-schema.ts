@@ -1,18 +1,18 @@
 // Reads the JSON Schema of a tool's input for the form: resolves references, and finds types, choices and the value that a form begins with.
 
-export interface FormSchema {
+export interface InputSchema {
   readonly type?: string | readonly string[];
   readonly title?: string;
   readonly description?: string;
-  readonly properties?: { readonly [name: string]: FormSchema };
+  readonly properties?: { readonly [name: string]: InputSchema };
   readonly required?: readonly string[];
-  readonly items?: FormSchema;
+  readonly items?: InputSchema;
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
-  readonly anyOf?: readonly FormSchema[];
-  readonly oneOf?: readonly FormSchema[];
-  readonly allOf?: readonly FormSchema[];
-  readonly prefixItems?: readonly FormSchema[];
+  readonly anyOf?: readonly InputSchema[];
+  readonly oneOf?: readonly InputSchema[];
+  readonly allOf?: readonly InputSchema[];
+  readonly prefixItems?: readonly InputSchema[];
   readonly minItems?: number;
   readonly maxItems?: number;
   readonly default?: unknown;
@@ -23,8 +23,8 @@ export interface FormSchema {
   readonly maximum?: number;
   readonly maxLength?: number;
   readonly $ref?: string;
-  readonly $defs?: { readonly [name: string]: FormSchema };
-  readonly definitions?: { readonly [name: string]: FormSchema };
+  readonly $defs?: { readonly [name: string]: InputSchema };
+  readonly definitions?: { readonly [name: string]: InputSchema };
 }
 
 export type Json = unknown;
@@ -39,7 +39,7 @@ const MAX_MERGED = 200;
 const MAX_PARTS = 500;
 
 /** Follows a reference within the document, and merges the parts of `allOf`. An unknown reference accepts anything. */
-export function resolve(schema: FormSchema, root: FormSchema, depth = 0, budget = { left: MAX_MERGED }): FormSchema {
+export function resolve(schema: InputSchema, root: InputSchema, depth = 0, budget = { left: MAX_MERGED }): InputSchema {
   budget.left -= 1;
   if (depth > MAX_DEPTH || budget.left < 0) return {};
   const { $ref, allOf = [], ...own } = schema;
@@ -47,11 +47,11 @@ export function resolve(schema: FormSchema, root: FormSchema, depth = 0, budget 
   const parts = [...(defined === undefined ? [] : [defined]), ...allOf];
   return parts
     .map((part) => resolve(part, root, depth + 1, budget))
-    .reduceRight<FormSchema>((all, part) => merge(part, all), own);
+    .reduceRight<InputSchema>((all, part) => merge(part, all), own);
 }
 
 /** Returns the part of the document that a JSON pointer such as `#/$defs/address` or `#/properties/address` names. */
-function definitionOf(reference: string, root: FormSchema): FormSchema | undefined {
+function definitionOf(reference: string, root: InputSchema): InputSchema | undefined {
   if (!/^#(?:\/|$)/.test(reference)) return undefined;
   let found: unknown = root;
   for (const segment of reference.split("/").slice(1)) {
@@ -62,7 +62,7 @@ function definitionOf(reference: string, root: FormSchema): FormSchema | undefin
     if (known === undefined) return undefined;
     found = (found as { readonly [name: string]: unknown })[known];
   }
-  return typeof found === "object" && found !== null ? (found as FormSchema) : undefined;
+  return typeof found === "object" && found !== null ? (found as InputSchema) : undefined;
 }
 
 function decodeText(text: string): string {
@@ -73,7 +73,7 @@ function decodeText(text: string): string {
   }
 }
 
-const merge = (one: FormSchema, other: FormSchema): FormSchema => ({
+const merge = (one: InputSchema, other: InputSchema): InputSchema => ({
   ...one,
   ...other,
   ...(one.properties === undefined && other.properties === undefined
@@ -88,7 +88,7 @@ const merge = (one: FormSchema, other: FormSchema): FormSchema => ({
  * Returns the branches of a union, each with what the schema requires in every branch. A value that may be null is a choice between null and the
  * rest.
  */
-export function choicesOf(schema: FormSchema): readonly FormSchema[] | undefined {
+export function choicesOf(schema: InputSchema): readonly InputSchema[] | undefined {
   const { anyOf, oneOf, title: _title, description: _description, default: _default, ...common } = schema;
   const branches = anyOf ?? oneOf;
   if (branches !== undefined && Object.keys(common).length > 0)
@@ -99,7 +99,7 @@ export function choicesOf(schema: FormSchema): readonly FormSchema[] | undefined
 }
 
 /** Returns the names of a union's branches. Branches that have neither a title nor a tag are named after what each requires. */
-export function namesOf(choices: readonly FormSchema[], root: FormSchema): readonly string[] {
+export function namesOf(choices: readonly InputSchema[], root: InputSchema): readonly string[] {
   const resolved = choices.map((choice) => resolve(choice, root));
   const names = resolved.map((one) => {
     const tag = Object.values(one.properties ?? {}).find(({ const: constant }) => constant !== undefined)?.const;
@@ -113,7 +113,7 @@ export function namesOf(choices: readonly FormSchema[], root: FormSchema): reado
   });
 }
 
-export const typeOf = ({ type, properties, items, enum: values, const: constant }: FormSchema): string => {
+export const typeOf = ({ type, properties, items, enum: values, const: constant }: InputSchema): string => {
   if (values !== undefined) return "enum";
   if (constant !== undefined) return "const";
   const [first = undefined] = typeof type === "string" ? [type] : (type?.filter((one) => one !== "null") ?? []);
@@ -127,24 +127,24 @@ interface ValueContext {
   readonly depth: number;
 }
 
-const referencesOf = ({ $ref, allOf = [] }: FormSchema): readonly string[] =>
+const referencesOf = ({ $ref, allOf = [] }: InputSchema): readonly string[] =>
   [$ref, ...allOf.map((part) => part.$ref)].filter((one) => one !== undefined);
 
 /** Returns the value that a form begins with. Optional parts are left out, and a part that contains itself ends where it can. */
-export function initialValue(given: FormSchema, root: FormSchema = given): Json {
+export function initialValue(given: InputSchema, root: InputSchema = given): Json {
   return partValue(given, root, { budget: { left: MAX_PARTS }, references: [], depth: 0 });
 }
 
-function partValue(given: FormSchema, root: FormSchema, context: ValueContext): Json {
+function partValue(given: InputSchema, root: InputSchema, context: ValueContext): Json {
   const schema = resolve(given, root);
   if (schema.default !== undefined) return schema.default;
   const { budget, depth } = context;
   budget.left -= 1;
   const isOver = depth >= MAX_DEPTH || budget.left < 0;
   const references = [...context.references, ...referencesOf(given)];
-  const isRecursive = (part: FormSchema): boolean => referencesOf(part).some((one) => references.includes(one));
-  const isEndless = (part: FormSchema): boolean => isRecursive(part) && choicesOf(resolve(part, root)) === undefined;
-  const partOf = (part: FormSchema): Json => partValue(part, root, { budget, references, depth: depth + 1 });
+  const isRecursive = (part: InputSchema): boolean => referencesOf(part).some((one) => references.includes(one));
+  const isEndless = (part: InputSchema): boolean => isRecursive(part) && choicesOf(resolve(part, root)) === undefined;
+  const partOf = (part: InputSchema): Json => partValue(part, root, { budget, references, depth: depth + 1 });
   const choices = choicesOf(schema) ?? [];
   const chosen = choices.find((choice) => !isRecursive(choice)) ?? choices[0];
   if (chosen !== undefined && !isOver) return partOf(chosen);
@@ -172,7 +172,7 @@ function partValue(given: FormSchema, root: FormSchema, context: ValueContext): 
 }
 
 /** Returns the value that a form has after another branch of a union was chosen: what all branches have keeps its value. */
-export function switchedValue(before: Json, common: FormSchema, chosen: FormSchema, root: FormSchema): Json {
+export function switchedValue(before: Json, common: InputSchema, chosen: InputSchema, root: InputSchema): Json {
   const next = initialValue(chosen, root);
   if (!isObject(before) || !isObject(next)) return next;
   const own = resolve(chosen, root).properties ?? {};
@@ -195,7 +195,7 @@ export function isSmall(value: Json): boolean {
   return count(value);
 }
 
-export function canRender(given: FormSchema): boolean {
+export function canRender(given: InputSchema): boolean {
   const schema = resolve(given, given);
   if (choicesOf(schema) !== undefined) return true;
   return typeOf(schema) === "object" && Object.keys(schema.properties ?? {}).length > 0;
@@ -205,11 +205,11 @@ export function canRender(given: FormSchema): boolean {
 export const byteLengthOf = (base64: string): number => Math.floor((base64.replace(/=+$/, "").length * 3) / 4);
 
 /** Whether a text stands for bytes. `binary` is the name that OpenAPI 3.0 has for them. */
-export const isBytes = ({ contentEncoding, format }: FormSchema): boolean =>
+export const isBytes = ({ contentEncoding, format }: InputSchema): boolean =>
   contentEncoding === "base64" || format === "byte" || format === "binary";
 
 /** Whether a value looks like one of this schema: enough to choose a branch of a union. */
-export function fits(value: Json, schema: FormSchema): boolean {
+export function fits(value: Json, schema: InputSchema): boolean {
   if (schema.const !== undefined) return schema.const === value;
   if (schema.enum !== undefined) return schema.enum.includes(value);
   const type = typeOf(schema);

@@ -6,8 +6,8 @@ import { Checkbox, SelectField } from "../forms/fields.tsx";
 import {
   canRender,
   choicesOf,
-  type FormSchema,
   fits,
+  type InputSchema,
   initialValue,
   isBytes,
   isSmall,
@@ -30,7 +30,7 @@ import {
 } from "./value-fields.tsx";
 
 interface InputFormProps {
-  readonly schema: FormSchema;
+  readonly schema: InputSchema;
   readonly value: Json;
   readonly onChange: Change;
 }
@@ -78,7 +78,7 @@ function Part(props: PartProps): JSX.Element {
   return <JsonField label={labelOf(props, schema)} value={props.value} onChange={props.onChange} />;
 }
 
-function ChoicePart(props: PartProps & { readonly choices: readonly FormSchema[] }): JSX.Element {
+function ChoicePart(props: PartProps & { readonly choices: readonly InputSchema[] }): JSX.Element {
   const { choices, root, onChange, schema } = props;
   const [index, setIndex] = useState(() =>
     Math.max(
@@ -111,7 +111,7 @@ function ObjectPart(props: PartProps): JSX.Element {
   const { schema, root, value, onChange, depth } = props;
   const current = typeof value === "object" && value !== null ? (value as { readonly [name: string]: Json }) : {};
   const entries = Object.entries(schema.properties ?? {});
-  const isShown = ([name]: readonly [string, FormSchema]): boolean =>
+  const isShown = ([name]: readonly [string, InputSchema]): boolean =>
     schema.required?.includes(name) === true || Object.hasOwn(current, name);
   const set = (name: string, next: Json): void => onChange({ ...current, [name]: next });
   const remove = (name: string): void => {
@@ -175,7 +175,7 @@ function ListPart(props: PartProps): JSX.Element {
   const { schema, root, value, onChange, depth } = props;
   const items: readonly Json[] = Array.isArray(value) ? value : [];
   const { prefixItems = [], maxItems } = schema;
-  const partAt = (index: number): FormSchema => prefixItems[index] ?? schema.items ?? {};
+  const partAt = (index: number): InputSchema => prefixItems[index] ?? schema.items ?? {};
   return (
     <fieldset>
       <legend>{labelOf(props, schema)}</legend>

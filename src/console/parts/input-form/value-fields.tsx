@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { digitsIssueOf, numberIssueOf, readNumber } from "../../../host/json/exact-numbers.ts";
 import { formatBytes, formatJson } from "../../state/format.ts";
 import { Field, SelectField, TextField } from "../forms/fields.tsx";
-import { byteLengthOf, type FormSchema, type Json } from "./form-schema.ts";
+import { byteLengthOf, type InputSchema, type Json } from "./form-schema.ts";
 
 export type Change = (value: Json) => void;
 
@@ -33,15 +33,15 @@ export function JsonField(props: {
 
 export interface PartProps {
   readonly name: string;
-  readonly schema: FormSchema;
-  readonly root: FormSchema;
+  readonly schema: InputSchema;
+  readonly root: InputSchema;
   readonly value: Json;
   readonly onChange: Change;
   readonly depth: number;
   readonly isRequired: boolean;
 }
 
-export const labelOf = ({ name, isRequired }: PartProps, { title }: FormSchema): string =>
+export const labelOf = ({ name, isRequired }: PartProps, { title }: InputSchema): string =>
   `${title ?? name}${isRequired ? "" : " (optional)"}`;
 
 /** Largest file in bytes: its base64 has 64 MiB, and no server takes a larger body. Most take less (`maxBodyBytes`), and say so. */
@@ -143,7 +143,7 @@ export function NumberPart(props: PartProps): JSX.Element {
 }
 
 interface NumberRules {
-  readonly schema: FormSchema;
+  readonly schema: InputSchema;
   readonly isInteger: boolean;
   readonly bounds: readonly string[];
 }

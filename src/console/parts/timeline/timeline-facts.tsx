@@ -3,7 +3,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { toVisibleText } from "../../../host/util/visible-text.ts";
 import { formatBytes, formatMs } from "../../state/format.ts";
 import { Facts } from "../controls.tsx";
-import { describeSpan, type Row, type Span } from "./timeline-rows.ts";
+import { describeSpan, type Span, type TimelineRow } from "./timeline-rows.ts";
 
 /** Usage of a call that limits apply to. */
 export interface TimelineUsage {
@@ -17,7 +17,7 @@ const attributesOf = (span: Span): { readonly [name: string]: unknown } =>
   (span as { readonly attributes?: { readonly [name: string]: unknown } }).attributes ?? {};
 
 interface SpanFactsProps {
-  readonly row: Row;
+  readonly row: TimelineRow;
   /** Returns the URL of a nested call's page; undefined if there is none. */
   readonly urlOfCall: ((callId: string) => string) | undefined;
 }

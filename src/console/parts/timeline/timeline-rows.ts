@@ -4,23 +4,23 @@ import { toVisibleText } from "../../../host/util/visible-text.ts";
 
 export type Span = TimelineData["spans"][number];
 
-export interface NestedCall {
+export interface TimelineCall {
   readonly callId: string;
   readonly toolName: string;
   readonly durationMs: number;
   readonly code: string;
   readonly timeline?: readonly Span[];
-  readonly calls?: readonly NestedCall[];
+  readonly calls?: readonly TimelineCall[];
   readonly isOpen?: true;
 }
 
-export interface Row {
+export interface TimelineRow {
   readonly key: string;
   readonly depth: number;
   readonly span: Span;
   /** Start in ms after the outermost call was accepted. */
   readonly startMs: number;
-  readonly nested: NestedCall | undefined;
+  readonly nested: TimelineCall | undefined;
 }
 
 /** Kinds of spans that happen while the tool runs, and those that others can be part of. */
@@ -48,12 +48,12 @@ function keysOf(spans: readonly Span[], path: string): readonly string[] {
  */
 export function toRows(
   spans: readonly Span[],
-  calls: readonly NestedCall[],
+  calls: readonly TimelineCall[],
   open: ReadonlySet<string>,
   at: { readonly depth: number; readonly offsetMs: number; readonly path: string },
-): readonly Row[] {
+): readonly TimelineRow[] {
   const byId = new Map(calls.map((call) => [call.callId, call]));
-  const rows: Row[] = [];
+  const rows: TimelineRow[] = [];
   /** Ends of the spans that enclose what comes next. */
   let enclosing: number[] = [];
   const keys = keysOf(spans, at.path);
@@ -75,7 +75,7 @@ export function toRows(
 }
 
 /** Lists the keys of all rows with a nested call, at any depth. */
-export function nestedKeys(spans: readonly Span[], calls: readonly NestedCall[], path: string): readonly string[] {
+export function nestedKeys(spans: readonly Span[], calls: readonly TimelineCall[], path: string): readonly string[] {
   const byId = new Map(calls.map((call) => [call.callId, call]));
   const keys = keysOf(spans, path);
   return spans.flatMap(({ callId }, index) => {

@@ -5,7 +5,7 @@ import { useMemo, useState } from "preact/hooks";
 import { formatMs, formatNumber } from "../../state/format.ts";
 import { VirtualList } from "../virtual-list.tsx";
 import { Shares, SpanFacts, type TimelineUsage, Used } from "./timeline-facts.tsx";
-import { describeSpan, type NestedCall, nestedKeys, type Row, toRows } from "./timeline-rows.ts";
+import { describeSpan, nestedKeys, type TimelineCall, type TimelineRow, toRows } from "./timeline-rows.ts";
 
 const ROW_HEIGHT = 26;
 
@@ -37,7 +37,7 @@ export function Timeline({
 }: TimelineProps): JSX.Element {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [selected, setSelected] = useState<string>();
-  const calls = timeline.calls as readonly NestedCall[];
+  const calls = timeline.calls as readonly TimelineCall[];
   const rows = useMemo(
     () => toRows(timeline.spans, calls, open, { depth: 0, offsetMs: 0, path: "" }),
     [timeline, calls, open],
@@ -100,11 +100,11 @@ export function Timeline({
             class="timeline-rows"
             isShrinking
             row={(index) => (
-              <TimelineRow
-                row={rows[index] as Row}
+              <SpanRow
+                row={rows[index] as TimelineRow}
                 endMs={endMs}
-                isOpen={open.has((rows[index] as Row).key)}
-                isSelected={selected === (rows[index] as Row).key}
+                isOpen={open.has((rows[index] as TimelineRow).key)}
+                isSelected={selected === (rows[index] as TimelineRow).key}
                 onToggle={toggle}
                 onSelect={setSelected}
               />
@@ -122,7 +122,7 @@ export function Timeline({
 }
 
 interface RowProps {
-  readonly row: Row;
+  readonly row: TimelineRow;
   readonly endMs: number;
   readonly isOpen: boolean;
   readonly isSelected: boolean;
@@ -130,7 +130,7 @@ interface RowProps {
   readonly onSelect: (key: string) => void;
 }
 
-function TimelineRow({ row, endMs, isOpen, isSelected, onToggle, onSelect }: RowProps): JSX.Element {
+function SpanRow({ row, endMs, isOpen, isSelected, onToggle, onSelect }: RowProps): JSX.Element {
   const { key, span, startMs, depth, nested } = row;
   const left = (startMs / endMs) * 100;
   const width = Math.max(MIN_WIDTH, (span.durationMs / endMs) * 100);

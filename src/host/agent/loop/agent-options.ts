@@ -6,12 +6,12 @@ import { parseOptions } from "../../config/option-errors.ts";
 import { mergeDefined } from "../../util/merge-defined.ts";
 import type { Message, Model, ModelRequest } from "../model.ts";
 import {
+  AbortSignalSchema,
   expected,
   functionSchema,
   ResponseSchemaSchema,
-  SignalSchema,
   sharedFields,
-  ToolNameSchema,
+  ToolNameOptionSchema,
   ToolNamesSchema,
 } from "../option-schemas.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "../tools/call-tool.ts";
@@ -103,7 +103,7 @@ const loopFields = {
   signingKey: SigningKeySchema.optional(),
   toolChoice: z
     .union(
-      [z.enum(["auto", "none", "required"]), strictObject({ toolName: ToolNameSchema })],
+      [z.enum(["auto", "none", "required"]), strictObject({ toolName: ToolNameOptionSchema })],
       expected('"auto", "none", "required" or { toolName }'),
     )
     .optional(),
@@ -114,7 +114,7 @@ const LoopSchema = strictObject(loopFields);
 const anything = z.unknown().optional();
 const RunSchema = strictObject({
   ...loopFields,
-  signal: SignalSchema.optional(),
+  signal: AbortSignalSchema.optional(),
   // Parsed where they are used, in this order, because the state determines which decisions are needed.
   messages: anything,
   state: anything,

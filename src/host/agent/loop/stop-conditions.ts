@@ -7,7 +7,7 @@ import type { ToolResult } from "../../contract/tool-call.ts";
 import { runCallback } from "../../util/host-callback.ts";
 import { GUARD_TIMEOUT_MS } from "../callback-bounds.ts";
 import type { AssistantMessage, FinishReason, Message, ModelUsage } from "../model.ts";
-import { functionSchema, ToolNameSchema } from "../option-schemas.ts";
+import { functionSchema, ToolNameOptionSchema } from "../option-schemas.ts";
 
 /** One turn of the model, and the results of its calls in the order of the calls. */
 export interface AgentStep {
@@ -64,7 +64,7 @@ const ConditionsSchema = z.array(functionSchema).min(1, "Expected at least one c
  * @throws {ToolError} PARAM_INVALID for a value that is not a tool name
  */
 export function whenCalled(toolName: string): StopCondition {
-  const name = parseOptions(ToolNameSchema, toolName, "toolName");
+  const name = parseOptions(ToolNameOptionSchema, toolName, "toolName");
   return (state) => lastResults(state).some((result) => result.toolName === name);
 }
 
@@ -73,7 +73,7 @@ export function whenCalled(toolName: string): StopCondition {
  * @throws {ToolError} PARAM_INVALID for a value that is not a tool name
  */
 export function whenSucceeded(toolName: string): StopCondition {
-  const name = parseOptions(ToolNameSchema, toolName, "toolName");
+  const name = parseOptions(ToolNameOptionSchema, toolName, "toolName");
   return (state) => lastResults(state).some((result) => result.success && result.toolName === name);
 }
 

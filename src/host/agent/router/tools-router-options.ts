@@ -8,7 +8,7 @@ import { mergeDefined } from "../../util/merge-defined.ts";
 import { type AgentContext, checkTenant, checkValues, mergeContexts } from "../loop/agent-context.ts";
 import { requireModel } from "../loop/agent-options.ts";
 import type { Message, Model } from "../model.ts";
-import { expected, functionSchema, SignalSchema, sharedFields } from "../option-schemas.ts";
+import { AbortSignalSchema, expected, functionSchema, sharedFields } from "../option-schemas.ts";
 import { type AgentRouter, type CallRouter, toCallRouter } from "../tools/call-tool.ts";
 import type { ToolFilter } from "../tools/offered-tools.ts";
 
@@ -80,7 +80,7 @@ const OptionsSchema = strictObject({
   answer: z.boolean().optional(),
   responseSchema: z.boolean().optional(),
   fallback: z.union([z.string(), functionSchema], expected("text or a function")).optional(),
-  signal: SignalSchema.optional(),
+  signal: AbortSignalSchema.optional(),
 });
 
 /** The options of one request, merged and with all defaults set. */

@@ -1,7 +1,7 @@
 // The HTTP exchanges and WebSockets of one call with the capability fetch. Loaded when the first call opens one.
 import { ToolError } from "../../../sandbox/contract/errors.ts";
 import type { CapabilityUse } from "../../observability/timeline.ts";
-import { Traffic, WebSocketConnection } from "../websocket/connection.ts";
+import { Traffic, WebSocketConnection } from "../websocket/websocket-connection.ts";
 import { type ExchangeDependencies, HttpExchange } from "./exchange.ts";
 import { networkError } from "./network-errors.ts";
 

@@ -2,8 +2,8 @@
 // violates the protocol. NATS delivers announcements; there is no membership protocol.
 import { randomBytes } from "node:crypto";
 import { setBounded } from "../../util/bounded-map.ts";
-import type { FleetConnection, FleetMessage } from "../connection.ts";
 import type { FleetEvent } from "../fleet-events.ts";
+import type { FleetConnection, FleetMessage } from "../nats-connection.ts";
 import { ALL_ALIVE, controlSubject, toAnnouncer } from "../protocol/subjects.ts";
 import { decodeFrame, hasMagic } from "../protocol/wire.ts";
 import { type Announced, parseAnnouncement } from "./announcement.ts";

@@ -11,7 +11,7 @@ import type { PythonEnvironment } from "../../workers/spawn/python-setup.ts";
 import type { WorkerInfo } from "../../workers/worker-info.ts";
 import type { SentBundle } from "../../workers/worker-job.ts";
 import { HOST_TIME_FACTOR, type WorkerPool } from "../../workers/worker-pool.ts";
-import type { FleetConnection } from "../connection.ts";
+import type { FleetConnection } from "../nats-connection.ts";
 import { CallObjectsFactory } from "../objects/call-objects.ts";
 import type { RejectionReason } from "../protocol/executor-messages.ts";
 import { ExecutorDirectory, type ExecutorDirectoryOptions } from "./executor-directory.ts";

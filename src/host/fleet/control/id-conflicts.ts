@@ -1,7 +1,7 @@
 // Two processes with the id of one executor: one that was restarted after a crash replaces the earlier one, and one that was started with the
 // credentials of an executor that is alive is rejected. Their announcements differ in the key of the process.
 import { setBounded } from "../../util/bounded-map.ts";
-import type { FleetConnection } from "../connection.ts";
+import type { FleetConnection } from "../nats-connection.ts";
 import { executorSubject } from "../protocol/subjects.ts";
 import { encodeFrame } from "../protocol/wire.ts";
 import type { RemoteExecutor } from "./remote-executor.ts";

@@ -1,6 +1,6 @@
 // Sends the parts of objects that one executor has requested, a few at a time: an executor that requests many at once
 // fills neither the memory of the control plane nor the connection that it shares with the others.
-import type { FleetConnection } from "../connection.ts";
+import type { FleetConnection } from "../nats-connection.ts";
 
 /** Parts that are sent before NATS has to confirm that it has received them. */
 const CONCURRENT_PARTS = 4;

@@ -6,7 +6,7 @@ import { checkWorkerMessage } from "../../../sandbox/protocol/read-worker-messag
 import { RunningTimer } from "../../util/running-timer.ts";
 import { largestFrame } from "../../workers/frame-size.ts";
 import { type CallLossReason, LossEvent } from "../../workers/process/call-events.ts";
-import { type CallMessage, OpenCall } from "../../workers/process/open-call.ts";
+import { type CallMessage, WorkerCall } from "../../workers/process/worker-call.ts";
 import { ObjectOffers } from "../objects/object-offers.ts";
 import type { CountedMessage, ExecutorCallMessage, RejectionReason } from "../protocol/executor-messages.ts";
 import { MAX_FLEET_JSON_BYTES } from "../protocol/wire.ts";
@@ -61,7 +61,7 @@ export class RemoteAttempt implements CallAttempt {
   /** Whether the caller of this nested call lends its slot. */
   readonly isNested: boolean;
   readonly #owner: AttemptOwner;
-  readonly #open: OpenCall;
+  readonly #open: WorkerCall;
   /** What the executor may read. */
   readonly offers = new ObjectOffers();
   /** When the call was published, or the executor has last read a part of it, by performance.now(). */
@@ -83,7 +83,7 @@ export class RemoteAttempt implements CallAttempt {
     this.#owner = owner;
     const { order, listener } = call.job;
     const descriptors = order.type === "call" ? order.tool.descriptors : undefined;
-    this.#open = new OpenCall({
+    this.#open = new WorkerCall({
       seq: 1,
       listener,
       limits: call.limits,

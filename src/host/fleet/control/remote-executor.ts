@@ -3,7 +3,7 @@
 import { setBounded } from "../../util/bounded-map.ts";
 import type { SessionLoss } from "../../workers/pool-job.ts";
 import { LossEvent } from "../../workers/process/call-events.ts";
-import type { FleetConnection } from "../connection.ts";
+import type { FleetConnection } from "../nats-connection.ts";
 import { describeObject, type ObjectOffers } from "../objects/object-offers.ts";
 import type { ControlMessage, PartRequest } from "../protocol/control-messages.ts";
 import { carriedBytes, MAX_DIRECT_BYTES, MAX_FLEET_SESSIONS, MAX_PART_BYTES } from "../protocol/message-fields.ts";

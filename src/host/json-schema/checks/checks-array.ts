@@ -1,5 +1,5 @@
 // Keywords about an array's items.
-import { count } from "../describe.ts";
+import { formatCount } from "../describe.ts";
 import { type Builder, type Check, evaluate, evaluateQuietly, type SchemaNode, type Seen } from "../schema/node.ts";
 import { ownProperty, type SchemaObject } from "../schema/schema-copy.ts";
 import type { SchemaRun } from "../schema-run.ts";
@@ -16,7 +16,7 @@ function buildLength(keyword: "minItems" | "maxItems"): Builder {
   return (setting) => {
     const limit = Number(setting);
     const isMin = keyword === "minItems";
-    const expected = (): string => `an array of at ${isMin ? "least" : "most"} ${count(limit, "item", "items")}`;
+    const expected = (): string => `an array of at ${isMin ? "least" : "most"} ${formatCount(limit, "item", "items")}`;
     return onArray((value, run) => {
       const holds = isMin ? value.length >= limit : value.length <= limit;
       return holds || run.report(keyword, expected, value);
@@ -84,7 +84,7 @@ function noteItems(seen: Seen | undefined, prefix: number, hasRest: boolean, len
 /** Reports an item after the last allowed one. */
 function reportExtra(keyword: string, allowed: number, index: number, item: unknown, run: SchemaRun): false {
   run.path.push(index);
-  run.report(keyword, () => `at most ${count(allowed, "item", "items")}`, item);
+  run.report(keyword, () => `at most ${formatCount(allowed, "item", "items")}`, item);
   run.path.pop();
   return false;
 }
@@ -96,13 +96,18 @@ const buildContains: Builder = (setting, schema, context) => {
   const most = Number(ownProperty(schema, "maxContains") ?? Number.POSITIVE_INFINITY);
   return onArray((value, run, seen) => {
     const found = countMatches(node, value, run, seen);
-    const got = (): string => `${count(found, "such item", "such items")} among ${value.length}`;
+    const got = (): string => `${formatCount(found, "such item", "such items")} among ${value.length}`;
     const valid =
       found >= least ||
-      run.report("contains", () => `at least ${count(least, "matching item", "matching items")}`, value, got);
+      run.report("contains", () => `at least ${formatCount(least, "matching item", "matching items")}`, value, got);
     return (
       (found <= most ||
-        run.report("maxContains", () => `at most ${count(most, "matching item", "matching items")}`, value, got)) &&
+        run.report(
+          "maxContains",
+          () => `at most ${formatCount(most, "matching item", "matching items")}`,
+          value,
+          got,
+        )) &&
       valid
     );
   });

@@ -1,5 +1,5 @@
 // Keywords that apply other schemas to the same value: references, allOf, anyOf, oneOf, not, if.
-import { constant, describeValue, list, typeOf } from "../describe.ts";
+import { describeValue, formatConstant, formatList, typeOf } from "../describe.ts";
 import type { SchemaIssue } from "../outcome.ts";
 import { type Builder, evaluate, evaluateQuietly, type SchemaNode, Seen } from "../schema/node.ts";
 import { isObject, ownProperty, type Schema } from "../schema/schema-copy.ts";
@@ -131,24 +131,25 @@ function showsOtherBranch({ pointer, keyword }: SchemaIssue, depth: number): boo
 function describeBranches(branches: readonly SchemaNode[]): string {
   const texts = new Set(branches.map((branch) => describeSchema(branch.schema)));
   if (texts.has(NO_DESCRIPTION)) return `one of ${branches.length} forms`;
-  return `one of ${list([...texts], (text) => text)}`;
+  return `one of ${formatList([...texts], (text) => text)}`;
 }
 
 /** Describes a schema in a few words, by its constants, type or required members. */
 function describeSchema(schema: Schema): string {
   if (!isObject(schema)) return schema ? "anything" : "nothing";
   const constantValue = ownProperty(schema, "const");
-  if (constantValue !== undefined) return constant(constantValue);
+  if (constantValue !== undefined) return formatConstant(constantValue);
   const values = ownProperty(schema, "enum");
-  if (Array.isArray(values)) return list(values, constant);
+  if (Array.isArray(values)) return formatList(values, formatConstant);
   const type = ownProperty(schema, "type");
   const name = Array.isArray(type) ? type.join(" or ") : typeof type === "string" ? type : undefined;
   const tag = isObject(ownProperty(schema, "properties")) ? describeTag(ownProperty(schema, "properties")) : undefined;
   const required = ownProperty(schema, "required");
   if (tag !== undefined) return `${name ?? "object"} with ${tag}`;
-  if (Array.isArray(required) && required.length > 0) return `${name ?? "object"} with ${list(required, constant)}`;
+  if (Array.isArray(required) && required.length > 0)
+    return `${name ?? "object"} with ${formatList(required, formatConstant)}`;
   const reference = ownProperty(schema, "$ref");
-  if (name === undefined && typeof reference === "string") return constant(reference.split("/").at(-1));
+  if (name === undefined && typeof reference === "string") return formatConstant(reference.split("/").at(-1));
   return name ?? NO_DESCRIPTION;
 }
 
@@ -157,7 +158,7 @@ function describeTag(properties: unknown): string | undefined {
   if (!isObject(properties)) return undefined;
   for (const [name, member] of Object.entries(properties)) {
     const value = isObject(member) ? ownProperty(member, "const") : undefined;
-    if (value !== undefined && typeOf(value) !== "object") return `${constant(name)}: ${constant(value)}`;
+    if (value !== undefined && typeOf(value) !== "object") return `${formatConstant(name)}: ${formatConstant(value)}`;
   }
   return undefined;
 }

@@ -1,5 +1,5 @@
 // Keywords about an object's members. Only own members are read, so `constructor` and `__proto__` are ordinary names.
-import { count, didYouMean, list, quote } from "../describe.ts";
+import { didYouMean, formatCount, formatList, quoteShortened } from "../describe.ts";
 import { type Builder, type Check, evaluate, type SchemaNode, type Seen } from "../schema/node.ts";
 import { isObject, ownProperty, type SchemaObject } from "../schema/schema-copy.ts";
 import type { SchemaRun } from "../schema-run.ts";
@@ -27,7 +27,7 @@ function requireAll(keyword: string, names: readonly string[], value: SchemaObje
     if (Object.hasOwn(value, name)) continue;
     valid = run.report(
       keyword,
-      () => `property ${quote(name)}`,
+      () => `property ${quoteShortened(name)}`,
       undefined,
       () => "missing",
     );
@@ -41,11 +41,11 @@ function buildSize(keyword: "minProperties" | "maxProperties"): Builder {
     const limit = Number(setting);
     const isMin = keyword === "minProperties";
     const expected = (): string =>
-      `an object with at ${isMin ? "least" : "most"} ${count(limit, "property", "properties")}`;
+      `an object with at ${isMin ? "least" : "most"} ${formatCount(limit, "property", "properties")}`;
     return onObject((value, run) => {
       const size = run.keysOf(value).length;
       if (isMin ? size >= limit : size <= limit) return true;
-      return run.report(keyword, expected, value, () => count(size, "property", "properties"));
+      return run.report(keyword, expected, value, () => formatCount(size, "property", "properties"));
     });
   };
 }
@@ -162,8 +162,8 @@ function reportUnknown(keyword: string, key: string, member: unknown, members: M
     () => {
       const allowed = [...members.named.keys()];
       const likely = didYouMean(key, allowed);
-      const hint = likely === undefined ? "" : `; did you mean ${quote(likely)}?`;
-      return `no property ${quote(key)} (${allowed.length === 0 ? "none is allowed" : `allowed: ${list(allowed, quote)}`}${hint})`;
+      const hint = likely === undefined ? "" : `; did you mean ${quoteShortened(likely)}?`;
+      return `no property ${quoteShortened(key)} (${allowed.length === 0 ? "none is allowed" : `allowed: ${formatList(allowed, quoteShortened)}`}${hint})`;
     },
     member,
   );

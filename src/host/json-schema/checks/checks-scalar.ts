@@ -1,5 +1,5 @@
 // Keywords about a single value: type, const, enum, numbers and strings.
-import { constant, count, list, quote } from "../describe.ts";
+import { formatConstant, formatCount, formatList, quoteShortened } from "../describe.ts";
 import type { Builder } from "../schema/node.ts";
 import { isObject, ownProperty } from "../schema/schema-copy.ts";
 import { equalJson } from "./equality.ts";
@@ -31,13 +31,13 @@ const buildType: Builder = (setting) => {
 };
 
 const buildConst: Builder = (setting) => (value, run) =>
-  equalJson(value, setting, run) || run.report("const", () => constant(setting), value);
+  equalJson(value, setting, run) || run.report("const", () => formatConstant(setting), value);
 
 const buildEnum: Builder = (setting) => {
   const values = setting as readonly unknown[];
   const scalars = new Set(values.filter((value) => typeof value !== "object" || value === null));
   const structured = values.filter((value) => typeof value === "object" && value !== null);
-  const expected = (): string => (values.length === 1 ? "" : "one of ") + list(values, constant);
+  const expected = (): string => (values.length === 1 ? "" : "one of ") + formatList(values, formatConstant);
   return (value, run) => {
     const found =
       typeof value === "object" && value !== null
@@ -47,7 +47,7 @@ const buildEnum: Builder = (setting) => {
   };
 };
 
-type Compare = (value: number, bound: number) => boolean;
+type Compare = (value: number, buildBound: number) => boolean;
 
 function bound(keyword: string, relation: string, holds: Compare): Builder {
   return (setting) => {
@@ -59,7 +59,7 @@ function bound(keyword: string, relation: string, holds: Compare): Builder {
 }
 
 /** Builds `minimum` and `maximum`, which are exclusive in draft-04 if the boolean `exclusiveMinimum` or `exclusiveMaximum` is true. */
-function orExclusive(exclusiveKeyword: string, inclusive: Builder, exclusive: Builder): Builder {
+function buildEitherBound(exclusiveKeyword: string, inclusive: Builder, exclusive: Builder): Builder {
   return (setting, schema, context) =>
     (ownProperty(schema, exclusiveKeyword) === true ? exclusive : inclusive)(setting, schema, context);
 }
@@ -94,7 +94,7 @@ function toDecimal(value: number): { digits: bigint; exponent: number } {
 }
 
 /** Counts code points, as JSON Schema does. */
-function codePoints(text: string): number {
+function countCodePoints(text: string): number {
   let pairs = 0;
   for (let index = 0; index < text.length - 1; index++) {
     const isHigh = (text.charCodeAt(index) & 0xfc00) === 0xd800;
@@ -112,32 +112,32 @@ function buildLength(keyword: "minLength" | "maxLength"): Builder {
     const limit = Number(setting);
     const isMin = keyword === "minLength";
     const expected = (): string =>
-      `a string of at ${isMin ? "least" : "most"} ${count(limit, "character", "characters")}`;
+      `a string of at ${isMin ? "least" : "most"} ${formatCount(limit, "character", "characters")}`;
     return (value, run) => {
       if (typeof value !== "string") return true;
       if (isMin ? value.length < limit : value.length <= limit) {
-        return !isMin || run.report(keyword, expected, value, () => stringLength(value, value.length));
+        return !isMin || run.report(keyword, expected, value, () => describeLength(value, value.length));
       }
       if (isMin ? value.length >= limit * 2 : value.length > limit * 2) {
-        return isMin || run.report(keyword, expected, value, () => stringLength(value, undefined));
+        return isMin || run.report(keyword, expected, value, () => describeLength(value, undefined));
       }
       run.spend(value.length >> 4);
-      const length = codePoints(value);
+      const length = countCodePoints(value);
       const holds = isMin ? length >= limit : length <= limit;
-      return holds || run.report(keyword, expected, value, () => stringLength(value, length));
+      return holds || run.report(keyword, expected, value, () => describeLength(value, length));
     };
   };
 }
 
-function stringLength(text: string, length: number | undefined): string {
+function describeLength(text: string, length: number | undefined): string {
   const amount =
-    length === undefined ? `over ${text.length >> 1} characters` : count(length, "character", "characters");
-  return `${amount}: ${quote(text)}`;
+    length === undefined ? `over ${text.length >> 1} characters` : formatCount(length, "character", "characters");
+  return `${amount}: ${quoteShortened(text)}`;
 }
 
 const buildPattern: Builder = (setting) => {
   const pattern = new Pattern(String(setting));
-  const expected = (): string => `a string matching ${quote(pattern.source)}`;
+  const expected = (): string => `a string matching ${quoteShortened(pattern.source)}`;
   return (value, run) =>
     typeof value !== "string" || pattern.test(value, run) || run.report("pattern", expected, value);
 };
@@ -160,8 +160,8 @@ export const SCALAR_CHECKS: readonly (readonly [keyword: string, build: Builder]
   ["type", buildType],
   ["const", buildConst],
   ["enum", buildEnum],
-  ["minimum", orExclusive("exclusiveMinimum", atLeast, above)],
-  ["maximum", orExclusive("exclusiveMaximum", atMost, below)],
+  ["minimum", buildEitherBound("exclusiveMinimum", atLeast, above)],
+  ["maximum", buildEitherBound("exclusiveMaximum", atMost, below)],
   ["exclusiveMinimum", above],
   ["exclusiveMaximum", below],
   ["multipleOf", buildMultipleOf],

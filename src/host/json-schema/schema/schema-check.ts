@@ -1,7 +1,7 @@
 // Checks the form of a keyword's value, and returns its subschemas.
 
 import { type PatternTally, patternFault } from "../checks/pattern.ts";
-import { describeValue, list, quote } from "../describe.ts";
+import { describeValue, formatList, quoteShortened } from "../describe.ts";
 import { escapeStep } from "../json-pointer.ts";
 import { type KeywordShape, TYPE_NAMES } from "./keywords.ts";
 import { isObject, type Schema } from "./schema-copy.ts";
@@ -81,7 +81,7 @@ function checkMap(
 function checkPattern(value: unknown, pointer: string, checks: SchemaChecks): void {
   if (typeof value === "string") {
     const fault = patternFault(value, checks.patterns);
-    if (fault !== undefined) checks.reject(pointer, fault, quote(value));
+    if (fault !== undefined) checks.reject(pointer, fault, quoteShortened(value));
   } else checks.reject(pointer, "a regular expression as a string", describeValue(value));
 }
 
@@ -108,7 +108,7 @@ const PLAIN_SHAPES: { readonly [Shape in PlainShape]: { expected: string; test: 
   },
   list: { expected: "an array", test: Array.isArray },
   type: {
-    expected: `one or an array of ${list(TYPE_NAMES, quote)}`,
+    expected: `one or an array of ${formatList(TYPE_NAMES, quoteShortened)}`,
     test: (value) => isTypeName(value) || (Array.isArray(value) && value.length > 0 && value.every(isTypeName)),
   },
   boolean: { expected: "a boolean", test: (value) => typeof value === "boolean" },
@@ -125,6 +125,6 @@ const PLAIN_SHAPES: { readonly [Shape in PlainShape]: { expected: string; test: 
 function checkPlain(shape: PlainShape, value: unknown, pointer: string, reject: RejectSchema): void {
   const { expected, test } = PLAIN_SHAPES[shape];
   if (test(value)) return;
-  const got = typeof value === "string" ? quote(value) : describeValue(value);
+  const got = typeof value === "string" ? quoteShortened(value) : describeValue(value);
   reject(pointer, expected, got);
 }

@@ -1,6 +1,6 @@
 // Checks an untrusted schema, indexes its subschemas, `$id`s and anchors, and resolves references. References stay within the document:
 // nothing is fetched.
-import { describeValue, list, quote } from "../describe.ts";
+import { describeValue, formatList, quoteShortened } from "../describe.ts";
 import { escapeStep, parsePointer } from "../json-pointer.ts";
 import { DIALECT_NAMES, type Dialect, dialectOf, KEYWORD_SHAPES, refHidesSiblings } from "./keywords.ts";
 import { RECURSIVE_ANCHOR, type SchemaResource } from "./resource.ts";
@@ -57,7 +57,7 @@ export class SchemaDocument {
     const location = this.locationOf(schema);
     const pointer = `${location.pointer}/${keyword}`;
     const target = parseReference(reference, location.resource.uri);
-    const got = quote(reference);
+    const got = quoteShortened(reference);
     if (target === undefined) return this.#reject(pointer, "a URI reference", got);
     const resource = this.#resources.get(target.uri);
     if (resource === undefined) {
@@ -95,8 +95,8 @@ export class SchemaDocument {
     const setting = ownProperty(root, "$schema");
     if (setting !== undefined && typeof setting !== "string")
       return this.#reject("/$schema", "a string", describeValue(setting));
-    const known = list([...DIALECT_NAMES], (name) => name);
-    return dialectOf(setting) ?? this.#reject("/$schema", `one of ${known}`, quote(setting ?? ""));
+    const known = formatList([...DIALECT_NAMES], (name) => name);
+    return dialectOf(setting) ?? this.#reject("/$schema", `one of ${known}`, quoteShortened(setting ?? ""));
   }
 
   /** Checks the keywords of a schema and of its subschemas, and records the location of each subschema. */
@@ -123,7 +123,7 @@ export class SchemaDocument {
     let resource = outer;
     if (typeof id === "string") {
       const parsed = parseReference(id, outer.uri);
-      if (parsed === undefined) return this.#reject(`${pointer}/${idKeyword}`, "a URI reference", quote(id));
+      if (parsed === undefined) return this.#reject(`${pointer}/${idKeyword}`, "a URI reference", quoteShortened(id));
       if (parsed.fragment !== "") this.#anchor(outer.anchors, parsed.fragment, schema, pointer);
       if (!id.startsWith("#")) resource = this.#openResource(parsed.uri, schema, pointer);
     }
@@ -145,7 +145,7 @@ export class SchemaDocument {
     }
     if (this.#resources.size >= MAX_RESOURCES)
       this.#reject(pointer, `at most ${MAX_RESOURCES} parts with an $id`, "more");
-    if (this.#resources.has(uri)) this.#reject(pointer, "an $id that no other part has", quote(uri));
+    if (this.#resources.has(uri)) this.#reject(pointer, "an $id that no other part has", quoteShortened(uri));
     const resource: SchemaResource = { uri, root, anchors: new Map(), dynamicAnchors: new Map() };
     this.#resources.set(uri, resource);
     return resource;
@@ -153,7 +153,8 @@ export class SchemaDocument {
 
   #anchor(anchors: Map<string, SchemaObject>, name: string, schema: SchemaObject, pointer: string): void {
     const other = anchors.get(name);
-    if (other !== undefined && other !== schema) this.#reject(pointer, "an anchor that no other part has", quote(name));
+    if (other !== undefined && other !== schema)
+      this.#reject(pointer, "an anchor that no other part has", quoteShortened(name));
     anchors.set(name, schema);
   }
 }

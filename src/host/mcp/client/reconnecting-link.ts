@@ -3,12 +3,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import { untilAborted } from "../../util/with-abort.ts";
-import type { UpstreamConnection } from "./connection.ts";
 import type { TenantCredentials } from "./credentials.ts";
 import type { Listing } from "./listing.ts";
 import type { McpServerConfig } from "./mcp-options.ts";
 import type { ServerDiagnostics } from "./server-diagnostics.ts";
 import { StaleConnection } from "./upstream-call.ts";
+import type { UpstreamConnection } from "./upstream-connection.ts";
 
 /** A connection that was open for less time, and did not complete a call, counts as a consecutive failure. */
 const STABLE_MS = 10_000;
@@ -125,7 +125,7 @@ export class ReconnectingLink implements AsyncDisposable {
     if (waitMs > 0) await pause(waitMs, undefined, { signal: this.#closing.signal }).catch(() => {});
     const { server, config, environment, version, credentials } = this.#dependencies;
     try {
-      const { UpstreamConnection } = await import("./connection.ts");
+      const { UpstreamConnection } = await import("./upstream-connection.ts");
       this.#closing.signal.throwIfAborted();
       const own = await readCredentials(credentials, server, this.#closing.signal);
       const connection = await UpstreamConnection.open({

@@ -1,7 +1,7 @@
 // Builds the command line of a wrapped process: prlimit → bubblewrap or unshare → setpriv → the program. A pure
 // function of the layers.
 import { dirname } from "node:path";
-import type { LinkedFolder } from "../spawn/launch.ts";
+import type { ResolvedFolder } from "../spawn/launch.ts";
 import type { Layer } from "./layers.ts";
 
 /** Absolute paths of programs found on this machine. */
@@ -17,7 +17,7 @@ export interface WrapperTools {
 }
 
 /** A file's path in the sandbox, and its real path. */
-export type LinkedFile = LinkedFolder;
+export type LinkedFile = ResolvedFolder;
 
 export interface Wrapping {
   readonly layers: ReadonlySet<Layer>;

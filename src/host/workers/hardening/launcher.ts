@@ -5,9 +5,9 @@ import { unavailable } from "../../../sandbox/contract/errors.ts";
 import {
   addonPath,
   inheritedDescriptors,
-  type LinkedFolder,
   nodeArguments,
   packageFolders,
+  type ResolvedFolder,
   v8FlagsOf,
   workerEnvironment,
 } from "../spawn/launch.ts";
@@ -65,7 +65,7 @@ interface Machine {
   readonly isRoot: boolean;
   /** Path of the Node.js executable. */
   readonly node: string;
-  readonly packages: readonly LinkedFolder[];
+  readonly packages: readonly ResolvedFolder[];
   readonly inherited: readonly string[];
   readonly hasTerminal: boolean;
   readonly leanFiles: readonly LinkedFile[];

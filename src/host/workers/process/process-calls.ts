@@ -1,27 +1,27 @@
 // The calls in one worker process, and whether further calls may join them.
-import type { OpenCall } from "./open-call.ts";
+import type { WorkerCall } from "./worker-call.ts";
 
 /** Age in ms from which a call no longer counts as a short one. */
 const SHORT_CALL_MS = 50;
 
-export class ProcessCalls implements Iterable<OpenCall> {
+export class ProcessCalls implements Iterable<WorkerCall> {
   /** In ascending order of their numbers. An array, because a Map would allocate a table for almost every call. */
-  readonly #calls: OpenCall[] = [];
+  readonly #calls: WorkerCall[] = [];
 
   get size(): number {
     return this.#calls.length;
   }
 
-  [Symbol.iterator](): ArrayIterator<OpenCall> {
+  [Symbol.iterator](): ArrayIterator<WorkerCall> {
     return this.#calls.values();
   }
 
   /** Adds a call. Its number must be higher than those of all earlier calls. */
-  add(call: OpenCall): void {
+  add(call: WorkerCall): void {
     this.#calls.push(call);
   }
 
-  get(seq: number): OpenCall | undefined {
+  get(seq: number): WorkerCall | undefined {
     return this.#calls[this.#indexOf(seq)];
   }
 
@@ -40,7 +40,7 @@ export class ProcessCalls implements Iterable<OpenCall> {
     let high = calls.length - 1;
     while (low <= high) {
       const middle = (low + high) >> 1;
-      const found = (calls[middle] as OpenCall).seq;
+      const found = (calls[middle] as WorkerCall).seq;
       if (found === seq) return middle;
       if (found < seq) low = middle + 1;
       else high = middle - 1;

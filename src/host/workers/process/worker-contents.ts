@@ -4,7 +4,7 @@
 import type { WorkerToolProfile } from "../../../sandbox/protocol/host-messages.ts";
 import { setBounded } from "../../util/bounded-map.ts";
 import type { CallOrder, SentBundle } from "../worker-job.ts";
-import type { OpenCall } from "./open-call.ts";
+import type { WorkerCall } from "./worker-call.ts";
 import type { WorkerChannel } from "./worker-channel.ts";
 
 const MiB = 1024 * 1024;
@@ -126,7 +126,7 @@ export class WorkerContents {
   }
 
   /** Tenants that use a tool in the process, in whose `calls` it may run. */
-  usesOf(profile: WorkerToolProfile, calls: Iterable<OpenCall>): readonly ToolUse[] {
+  usesOf(profile: WorkerToolProfile, calls: Iterable<WorkerCall>): readonly ToolUse[] {
     const toolId = this.#tools.get(profile);
     if (toolId === undefined) return [];
     // An isolate of a single call has no tenant until a call takes it. The worker decides how many it keeps.
@@ -157,7 +157,7 @@ export class WorkerContents {
   }
 
   /** The isolates of the calls, and those that are kept and that no call uses. */
-  isolatesOf(calls: Iterable<OpenCall>): WorkerIsolates {
+  isolatesOf(calls: Iterable<WorkerCall>): WorkerIsolates {
     const inUse = new Set<string | number | undefined>();
     let running = 0;
     for (const { warmKey, session } of calls) {
@@ -169,7 +169,7 @@ export class WorkerContents {
   }
 
   /** Sum of the memory limits in MiB of the calls, and of the isolates that are kept and that no call uses. */
-  memoryMiBOf(calls: Iterable<OpenCall>): number {
+  memoryMiBOf(calls: Iterable<WorkerCall>): number {
     let memoryMiB = 0;
     const inUse = new Set<string | number | undefined>();
     for (const { limits, warmKey, session } of calls) {

@@ -22,9 +22,9 @@ import { WorkerStartup } from "../spawn/worker-startup.ts";
 import type { SentBundle, WorkerJob, WorkerSources, WorkerStart } from "../worker-job.ts";
 import { WORKER_KINDS, type WorkerKind } from "../worker-kind.ts";
 import { type CallListener, LossEvent } from "./call-events.ts";
-import { type CallMessage, OpenCall } from "./open-call.ts";
 import { ProcessCalls } from "./process-calls.ts";
 import { ProcessInspection, type SendInspection } from "./process-inspection.ts";
+import { type CallMessage, WorkerCall } from "./worker-call.ts";
 import { WorkerChannel } from "./worker-channel.ts";
 import { type ToolUse, WorkerContents, type WorkerIsolates } from "./worker-contents.ts";
 
@@ -298,7 +298,7 @@ export class WorkerProcess {
     const warmKey = this.#contents.keepWarm(order, limits.memoryMiB);
     const session = order.type === "call" ? order.session?.id : undefined;
     if (session !== undefined) this.#contents.addSession(session, limits.memoryMiB);
-    const call = new OpenCall({
+    const call = new WorkerCall({
       seq,
       listener,
       limits,
@@ -316,7 +316,7 @@ export class WorkerProcess {
     return seq;
   }
 
-  #send(seq: number, { order, bundle, input, inputBytes }: WorkerJob, call: OpenCall): void {
+  #send(seq: number, { order, bundle, input, inputBytes }: WorkerJob, call: WorkerCall): void {
     this.#contents.sendBundle(bundle);
     if (order.type === "extract") call.frame = this.#channel.write({ ...order, seq });
     else {
@@ -517,7 +517,11 @@ export class WorkerProcess {
   }
 
   /** @param waitedBefore what the process had waited for a core at the end of the call, in ms */
-  #expectRelease(call: OpenCall, waitedBefore: number = this.#monitor.waitedMs, leftMs: number = MAX_RELEASE_MS): void {
+  #expectRelease(
+    call: WorkerCall,
+    waitedBefore: number = this.#monitor.waitedMs,
+    leftMs: number = MAX_RELEASE_MS,
+  ): void {
     call.expectRelease(RELEASE_MS, () => {
       const waitedMs = this.#monitor.waitedMs - waitedBefore;
       // On a busy machine, it may not have had a core yet to stop the call.
@@ -570,7 +574,7 @@ export class WorkerProcess {
    * Reads memory again when a call ends, since it may have grown between two readings.
    * @returns whether the process exceeds its ceiling
    */
-  #meterNow(call: OpenCall): boolean {
+  #meterNow(call: WorkerCall): boolean {
     if (this.rssBytes < WORKER_KINDS[this.kind].baseBytes) return false;
     this.#monitor.refresh();
     call.meter(this.rssBytes);
@@ -598,7 +602,7 @@ export class WorkerProcess {
     this.#onChange(this);
   }
 
-  #release(seq: number, call: OpenCall): void {
+  #release(seq: number, call: WorkerCall): void {
     call.release();
     this.#calls.delete(seq);
     this.lastUsed = performance.now();

@@ -15,19 +15,19 @@ export const v8FlagsOf = ({ jitless }: { readonly jitless: boolean }): readonly 
   jitless ? [...V8_FLAGS, "--jitless"] : V8_FLAGS;
 
 /** A folder's path and its real path. They differ where a package manager links packages. */
-export interface LinkedFolder {
+export interface ResolvedFolder {
   readonly path: string;
   readonly real: string;
 }
 
-const toLinkedFolder = (path: string): LinkedFolder => ({ path, real: realpathSync(path) });
+const toResolvedFolder = (path: string): ResolvedFolder => ({ path, real: realpathSync(path) });
 
 /** Returns the packages that the worker loads. */
-export function packageFolders(): readonly LinkedFolder[] {
+export function packageFolders(): readonly ResolvedFolder[] {
   const isolatedVm = dirname(require.resolve("isolated-vm/package.json"));
   const requireFromPackage = createRequire(join(isolatedVm, "package.json"));
   const nodeGypBuild = dirname(requireFromPackage.resolve("node-gyp-build/package.json"));
-  return [toLinkedFolder(isolatedVm), toLinkedFolder(nodeGypBuild)];
+  return [toResolvedFolder(isolatedVm), toResolvedFolder(nodeGypBuild)];
 }
 
 /** Returns the path of isolated-vm's native addon, to find the shared libraries that it needs. */
@@ -43,7 +43,7 @@ const UNWANTED_MODULES = ["experimental-ffi", "experimental-sqlite"] as const;
 export interface NodeArguments {
   readonly script: string;
   /** Packages that the script loads, from `packageFolders()`. */
-  readonly packages: readonly LinkedFolder[];
+  readonly packages: readonly ResolvedFolder[];
   readonly jitless: boolean;
   /** Enables Node's permission model. Tests disable it to check the other layers alone. */
   readonly permission: boolean;

@@ -9,7 +9,13 @@ import { KeyOperations } from "./key-operations.ts";
 import { KeyStore } from "./key-store.ts";
 import type { NativeJobQueue } from "./native-job-queue.ts";
 import { NodeFunctions } from "./node-functions.ts";
-import { isSubtleMethod, parseRequest, RequestReader, readSubtleRequest, type SubtleRequest } from "./read-request.ts";
+import {
+  isSubtleMethod,
+  parseCryptoRequest,
+  RequestReader,
+  readSubtleRequest,
+  type SubtleRequest,
+} from "./read-request.ts";
 
 type CryptoKey = webcrypto.CryptoKey;
 type CryptoKeyPair = webcrypto.CryptoKeyPair;
@@ -109,7 +115,7 @@ export class GuestCrypto {
   ask(text: string, buffers: readonly unknown[]): CryptoAnswer {
     const startedAt = performance.now();
     try {
-      const { method, args } = parseRequest(text);
+      const { method, args } = parseCryptoRequest(text);
       const bytes = readBuffers(buffers);
       if (method === "supports") return JSON.stringify({ ok: true, value: this.#supports(args, bytes) });
       if (method === "cloneKey") return JSON.stringify({ ok: true, value: this.#keys.clone(args[0]) });
@@ -149,7 +155,7 @@ export class GuestCrypto {
       const bytes = readBuffers(buffers);
       const size = sizeOf(bytes);
       this.#checkWaiting(size);
-      const { method, args } = parseRequest(text);
+      const { method, args } = parseCryptoRequest(text);
       const run = this.#prepare(method, args, bytes);
       this.#jobs += 1;
       this.#jobBytes += size;

@@ -108,7 +108,7 @@ function readJwk(value: unknown): Members {
 }
 
 /** @throws {Error} any error, which the caller converts with `toFailure` */
-export function parseRequest(text: string): { readonly method: string; readonly args: readonly unknown[] } {
+export function parseCryptoRequest(text: string): { readonly method: string; readonly args: readonly unknown[] } {
   if (text.length > MAX_REQUEST_LENGTH) {
     throw new CryptoError("QuotaExceededError", `Parameters must have at most ${MAX_REQUEST_LENGTH} characters`);
   }

@@ -15,7 +15,7 @@ import type { CallRow } from "../../records/calls/calls.ts";
 import { recoverCall } from "./call-recovery.ts";
 import { ClaimedCalls, type ClaimedCallsDependencies } from "./claimed-calls.ts";
 import { DeliveredCalls } from "./delivered-calls.ts";
-import { divide } from "./fair-claims.ts";
+import { divideSlots } from "./divide-slots.ts";
 import type { WorkQueue } from "./work-queue.ts";
 
 /** Length of a lease in ms, and how often it is renewed. A process that is busy for longer than the difference could lose its calls. */
@@ -205,7 +205,7 @@ export class CallQueue implements AsyncDisposable {
     const { db, kind, replicaId } = this.#dependencies;
     while (!this.#isClosed) {
       const free = MAX_RUNNING - this.#running.size;
-      const tenants = divide([...waiting], this.#counts(), { free, most: MOST_OF_TENANT });
+      const tenants = divideSlots([...waiting], this.#counts(), { free, most: MOST_OF_TENANT });
       if (tenants.size === 0) return;
       const rows = await claimCalls({ db, kind }, free, { ...this.#lease(), replicaId, tenants });
       for (const row of rows) this.#begin(row);

@@ -4,7 +4,7 @@ import type { OpenDatabase } from "../../database/open-database.ts";
 import { renewLeases } from "../../records/calls/call-claims.ts";
 import { type CallRow, insertOnce, type WholeCall } from "../../records/calls/calls.ts";
 import type { SessionHome } from "../../records/calls/session-homes.ts";
-import type { CallAdmission } from "../call-admission.ts";
+import type { ServerCallAdmission } from "../call-admission.ts";
 import { checkSame, toFailedResult } from "../call-results.ts";
 import type { ForwardedCalls } from "../replicas/forwarded-calls.ts";
 import { type DirectAnswer, type DirectCall, wholeCall } from "./direct-call.ts";
@@ -19,7 +19,7 @@ const RENEW_MS = 60_000;
 
 export interface DirectCallsDependencies {
   readonly database: OpenDatabase;
-  readonly admission: Pick<CallAdmission, "admit">;
+  readonly admission: Pick<ServerCallAdmission, "admit">;
   readonly runner: Pick<JournaledCallRunner, "execute" | "stream" | "ended" | "starting">;
   /** Passes calls on to other replicas. */
   readonly forwarded: Pick<ForwardedCalls, "begin">;

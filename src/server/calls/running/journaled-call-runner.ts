@@ -30,7 +30,7 @@ import type { TenantTools } from "../../tools/tenant-tools.ts";
 import type { CallCaller, CallRequest } from "../call-request.ts";
 import { toFailedResult, toShown, writeOutput } from "../call-results.ts";
 import type { ClusterSlot, ClusterSlots } from "../cluster-slots.ts";
-import { toArguments } from "../input-text.ts";
+import { toCallArguments } from "../input-text.ts";
 import { toContext } from "../new-call.ts";
 import { effectsOf, toOutcome, toStoredParts } from "../outcome.ts";
 import type { WorkQueue } from "../queue/work-queue.ts";
@@ -129,7 +129,7 @@ export class JournaledCallRunner {
   /** Runs a call. Never rejects. */
   async execute(row: CallRow, request: CallRequest, caller: CallCaller, pins: Pins): Promise<ToolResult> {
     const { signal } = caller;
-    const call = { id: row.id, toolName: request.toolName, ...toArguments(request.input) };
+    const call = { id: row.id, toolName: request.toolName, ...toCallArguments(request.input) };
     try {
       return await this.#observe(row, caller, pins, (added) =>
         this.#dependencies.glovebox.execute(call, {
@@ -167,7 +167,7 @@ export class JournaledCallRunner {
     { pins, sink }: { readonly pins: Pins; readonly sink: StreamSink },
   ): Promise<ToolResult> {
     const { onLog, onProgress, onChunk } = sink;
-    const call = { id: row.id, toolName: request.toolName, ...toArguments(request.input) };
+    const call = { id: row.id, toolName: request.toolName, ...toCallArguments(request.input) };
     const run = async (added: CallContext): Promise<ToolResult> => {
       const context = { ...toContext(request, caller.tenant.id), signal: caller.signal, ...added, onProgress };
       let result: ToolResult | undefined;

@@ -1,6 +1,6 @@
 // Observes the calls that a call makes: each becomes a call with a record of its own, and waits for an approval where it needs one.
 import type { LogEntry, NestedCallObserver, NestedCallStart, ToolResult } from "../../../host/index.ts";
-import { toInputText } from "../../approvals/approval-rule.ts";
+import { toApprovalText } from "../../approvals/approval-rule.ts";
 import { type ApprovalService, type NeededApproval, pendingError } from "../../approvals/approval-service.ts";
 import type { CallRow } from "../../records/calls/calls.ts";
 import type { TenantRecord } from "../../records/tenants/tenants.ts";
@@ -55,7 +55,7 @@ export class NestedCalls {
 
   /** @throws {ToolError} APPROVAL_REQUIRED in any case */
   readonly #wait: NeededHandler = async (call, needed) => {
-    const row = { ...this.#rowOf(call), input: toInputText(call.arguments, call.toolName) };
+    const row = { ...this.#rowOf(call), input: toApprovalText(call.arguments, call.toolName) };
     const { call: waiting } = await this.#dependencies.approvals.request(row, this.#tenant, needed, "nested");
     throw pendingError(call.toolName, waiting.approval_id ?? "", waiting.id);
   };

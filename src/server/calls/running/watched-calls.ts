@@ -7,10 +7,10 @@ import type { Db } from "../../database/open-database.ts";
 import { BackgroundWork, pause } from "../../operation/background-work.ts";
 import {
   deleteOldLines,
+  LINES_PER_READ,
   type LiveKey,
   type LiveLine,
   type LiveSnapshot,
-  PAGE,
   readLines,
   readSnapshot,
   storeLines,
@@ -106,7 +106,7 @@ export class WatchedCalls implements AsyncDisposable {
         yield line;
         next = line.index + 1;
       }
-      if (lines.length === PAGE) continue;
+      if (lines.length === LINES_PER_READ) continue;
       if (isOver) return;
       if (performance.now() - requestedAt > WATCH_MS / 2) {
         requestedAt = performance.now();

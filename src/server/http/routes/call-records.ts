@@ -18,13 +18,20 @@ import { notFound } from "../request-error.ts";
 import { respondWithJson, respondWithText } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { CALL_STATES, CallSchema, TimelineSchema, TreeCallSchema } from "../schemas/calls.ts";
-import { CALL_ID_PATTERN, CallIdSchema, pageOf, pageQueryOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
+import {
+  CALL_ID_PATTERN,
+  CallIdSchema,
+  pageOf,
+  pageQueryOf,
+  TimeSchema,
+  ToolNameParamSchema,
+} from "../schemas/common.ts";
 import { TextSchema } from "../schemas/text.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 export const CallParamsSchema = TenantParamsSchema.extend({ call: CallIdSchema });
 const CallQuerySchema = pageQueryOf(CALL_ID_PATTERN).extend({
-  tool: ToolNameSchema.optional(),
+  tool: ToolNameParamSchema.optional(),
   version: z.coerce.number().int().min(1).optional(),
   state: z.enum(CALL_STATES).optional(),
   minMs: z.coerce.number().int().min(0).optional().openapi({ description: "Least duration in ms" }),

@@ -9,7 +9,7 @@ import { readProblems } from "../../records/reports/problems.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
-import { ToolNameSchema } from "../schemas/common.ts";
+import { ToolNameParamSchema } from "../schemas/common.ts";
 import {
   DEFAULT_BUCKETS,
   HOUR_MS,
@@ -20,7 +20,7 @@ import {
   ProblemSchema,
   roundUp,
   VersionStatsSchema,
-  WorkersSchema,
+  WorkersResponseSchema,
 } from "../schemas/overview.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
@@ -110,7 +110,7 @@ function addVersionStatsRoute(app: App, dependencies: ServerDependencies, reads:
     "GET /v1/tenants/{tenant}/tools/{tool}/stats",
     {
       summary: "Summarizes the calls of a tool by version",
-      params: TenantParamsSchema.extend({ tool: ToolNameSchema }),
+      params: TenantParamsSchema.extend({ tool: ToolNameParamSchema }),
       query: OverviewQuerySchema.pick({ ms: true }),
       responses: { 200: json(z.strictObject({ items: z.array(VersionStatsSchema) }), "The versions that ran") },
     },
@@ -134,7 +134,7 @@ function addWorkersRoute(app: App, dependencies: ServerDependencies): void {
     app,
     dependencies,
     "GET /v1/workers",
-    { summary: "Shows the processes of this server", responses: { 200: json(WorkersSchema, "The processes") } },
+    { summary: "Shows the processes of this server", responses: { 200: json(WorkersResponseSchema, "The processes") } },
     (c, _input) => {
       const { rss, heapUsed } = process.memoryUsage();
       const workers = dependencies.glovebox.workers.map(({ tenantIds, rssBytes, ...worker }) => ({

@@ -13,7 +13,7 @@ import { notFound, RequestError } from "../request-error.ts";
 import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
 import { DecisionSchema } from "../schemas/calls.ts";
-import { IdSchema, idPageQuery, numberPageQuery, pageOf, ToolNameSchema } from "../schemas/common.ts";
+import { IdSchema, idPageQuery, numberPageQuery, pageOf, ToolNameParamSchema } from "../schemas/common.ts";
 import { RUN_KINDS, RUN_STATES, RUN_WAIT_KINDS, RunEntrySchema, RunSchema, RunSummarySchema } from "../schemas/runs.ts";
 import { LineSchema } from "../schemas/text.ts";
 import { approverOf, callerOf, checkAcceptsCalls, checkOneVersion, isAsync, readKey } from "./call-headers.ts";
@@ -23,7 +23,7 @@ const RunParamsSchema = TenantParamsSchema.extend({ run: IdSchema });
 const WaitParamsSchema = RunParamsSchema.extend({ wait: z.coerce.number().int().min(1) });
 const RunQuerySchema = idPageQuery("call").extend({
   kind: z.enum(RUN_KINDS).optional(),
-  tool: ToolNameSchema.optional(),
+  tool: ToolNameParamSchema.optional(),
   state: z.enum(RUN_STATES).optional(),
   wait: z.enum(RUN_WAIT_KINDS).optional().openapi({ description: "Runs that wait for something of this kind" }),
 });
@@ -32,7 +32,7 @@ const JsonSchema = z.any().describe("Any JSON value");
 
 export const NewRunSchema = z
   .strictObject({
-    tool: ToolNameSchema,
+    tool: ToolNameParamSchema,
     input: JsonSchema.optional(),
     version: z.int().min(1).optional().describe("Default: the version that a call would run now. The run stays on it"),
     alias: AliasSchema.optional(),

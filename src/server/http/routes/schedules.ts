@@ -23,7 +23,7 @@ import { checkIfMatch, EtagSchema, respondWithEtag, withEtag } from "../entity-t
 import { notFound, RequestError } from "../request-error.ts";
 import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
-import { IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
+import { IdSchema, OkSchema, pageOf, TimeSchema, ToolNameParamSchema } from "../schemas/common.ts";
 import { LineSchema } from "../schemas/text.ts";
 import { changeAudited } from "./audited-change.ts";
 import { checkToolExists } from "./check-tool.ts";
@@ -47,7 +47,7 @@ const changeable = {
 const NewScheduleSchema = z
   .strictObject({
     name: NameSchema,
-    tool: ToolNameSchema,
+    tool: ToolNameParamSchema,
     ...changeable,
     timeZone: changeable.timeZone.default("UTC"),
     input: z.any().default({}),

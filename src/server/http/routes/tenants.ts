@@ -7,7 +7,7 @@ import {
   findTenant,
   insertTenant,
   listTenants,
-  TENANT_PATTERN,
+  TENANT_ID_PATTERN,
   type TenantRecord,
   updateTenant,
 } from "../../records/tenants/tenants.ts";
@@ -20,7 +20,7 @@ import { nextCursor } from "../pages.ts";
 import { notFound } from "../request-error.ts";
 import { respondWithJson, respondWithStream } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
-import { pageOf, pageQueryOf, TenantIdSchema } from "../schemas/common.ts";
+import { pageOf, pageQueryOf, TenantIdParamSchema } from "../schemas/common.ts";
 import { DeletedTenantSchema, NewTenantSchema, TenantChangesSchema, TenantSchema } from "../schemas/tenants.ts";
 
 const DeletionQuerySchema = z.strictObject({
@@ -30,7 +30,7 @@ const DeletionQuerySchema = z.strictObject({
   }),
 });
 
-export const TenantParamsSchema = z.strictObject({ tenant: TenantIdSchema });
+export const TenantParamsSchema = z.strictObject({ tenant: TenantIdParamSchema });
 
 const show = ({ id, name, state, policy, createdAt, updatedAt }: TenantRecord) =>
   withEtag({ id, name, state, policy, createdAt, updatedAt }, ["name", "state", "policy"]);
@@ -44,7 +44,7 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
     "GET /v1/tenants",
     {
       summary: "Lists tenants by id",
-      query: pageQueryOf(TENANT_PATTERN),
+      query: pageQueryOf(TENANT_ID_PATTERN),
       responses: { 200: json(pageOf(TenantSchema), "A page of tenants") },
     },
     async (c, input) => {

@@ -22,7 +22,7 @@ import { readText } from "../request-body.ts";
 import { notFound, RequestError } from "../request-error.ts";
 import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
-import { ErrorSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameSchema } from "../schemas/common.ts";
+import { ErrorSchema, IdSchema, OkSchema, pageOf, TimeSchema, ToolNameParamSchema } from "../schemas/common.ts";
 import { changeAudited } from "./audited-change.ts";
 import { checkToolExists } from "./check-tool.ts";
 import { TenantParamsSchema } from "./tenants.ts";
@@ -66,7 +66,7 @@ const StateSchema = z.enum(["active", "paused"]);
 const NewTriggerSchema = z
   .strictObject({
     name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/, { error: "Expected 1 to 128 of A-Z a-z 0-9 _ . -" }),
-    tool: ToolNameSchema,
+    tool: ToolNameParamSchema,
     alias: AliasSchema.default("live"),
     verification: VerificationSchema.default("standard_webhooks"),
     secret: z

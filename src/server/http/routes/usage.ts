@@ -10,8 +10,8 @@ import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../request-error.ts";
 import { respondWithJson, respondWithStream } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
-import { ToolNameSchema } from "../schemas/common.ts";
-import { QuotasSchema, UsageSchema } from "../schemas/operation.ts";
+import { ToolNameParamSchema } from "../schemas/common.ts";
+import { QuotasResponseSchema, UsageSchema } from "../schemas/operation.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
 const DAY_MS = 86_400_000;
@@ -23,7 +23,7 @@ const TimeSchema = z.coerce.number().int().min(0).max(8.64e15);
 const UsageQuerySchema = z.strictObject({
   from: TimeSchema.optional().describe("First hour in ms since 1970. Default: 30 days ago"),
   until: TimeSchema.optional().describe("End in ms since 1970, exclusive. Default: now"),
-  tool: ToolNameSchema.optional(),
+  tool: ToolNameParamSchema.optional(),
   format: z.enum(["json", "csv"]).default("json"),
 });
 
@@ -93,7 +93,7 @@ export function addUsageRoutes(app: App, dependencies: ServerDependencies): void
     {
       summary: "Returns the limits of a tenant, and what is left of them",
       params: TenantParamsSchema,
-      responses: { 200: json(QuotasSchema, "The limits") },
+      responses: { 200: json(QuotasResponseSchema, "The limits") },
     },
     async (c, _input) => {
       const { id, policy } = c.get("tenant");

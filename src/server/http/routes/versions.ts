@@ -25,11 +25,18 @@ import { nextCursor } from "../pages.ts";
 import { notFound, RequestError } from "../request-error.ts";
 import { respondWithJson } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
-import { numberPageQuery, OkSchema, pageOf, SHORT_PAGES, ToolNameSchema, VersionSchema } from "../schemas/common.ts";
+import {
+  numberPageQuery,
+  OkSchema,
+  pageOf,
+  SHORT_PAGES,
+  ToolNameParamSchema,
+  VersionSchema,
+} from "../schemas/common.ts";
 import { VersionSummarySchema } from "../schemas/tools.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
-export const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameSchema });
+export const ToolParamsSchema = TenantParamsSchema.extend({ tool: ToolNameParamSchema });
 export const VersionParamsSchema = ToolParamsSchema.extend({ version: VersionSchema });
 
 export const showVersion = (one: ToolVersionRecord): object => ({

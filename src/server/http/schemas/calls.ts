@@ -2,7 +2,7 @@
 
 import { z } from "@hono/zod-openapi";
 import { AliasSchema } from "../../records/tools/releases.ts";
-import { ErrorSchema, JsonSchema, TimeSchema, ToolNameSchema } from "./common.ts";
+import { AnyJsonSchema, ErrorSchema, TimeSchema, ToolNameParamSchema } from "./common.ts";
 import { LineSchema, TextSchema } from "./text.ts";
 import { RequestsSchema } from "./tools.ts";
 
@@ -10,7 +10,7 @@ export const CALL_STATES = ["waiting_for_approval", "queued", "running", "succee
 
 export const NewCallSchema = z
   .strictObject({
-    input: JsonSchema.optional(),
+    input: AnyJsonSchema.optional(),
     version: z.int().min(1).optional(),
     alias: AliasSchema.optional(),
     sessionId: LineSchema.min(1).max(256).optional(),
@@ -29,7 +29,7 @@ export const BatchSchema = z
     calls: z
       .array(
         z.strictObject({
-          tool: ToolNameSchema,
+          tool: ToolNameParamSchema,
           ...NewCallSchema.shape,
           idempotencyKey: z
             .string()
@@ -56,11 +56,11 @@ export const CallSchema = z
       .describe("Whether effects have left the sandbox. `none`: none can have, so that a retry is safe"),
     keyId: z.string(),
     sessionId: z.string().nullable(),
-    input: JsonSchema,
-    output: JsonSchema,
-    error: JsonSchema,
-    usage: JsonSchema,
-    calls: JsonSchema,
+    input: AnyJsonSchema,
+    output: AnyJsonSchema,
+    error: AnyJsonSchema,
+    usage: AnyJsonSchema,
+    calls: AnyJsonSchema,
     createdAt: TimeSchema,
     startedAt: TimeSchema.nullable(),
     endedAt: TimeSchema.nullable(),
@@ -72,8 +72,8 @@ export const CallSchema = z
     omitted: z
       .array(z.enum(["input", "output"]))
       .describe("What is left out here because it is large, or because the quota of stored bytes is used up"),
-    logs: JsonSchema.optional(),
-    content: JsonSchema.optional().describe(
+    logs: AnyJsonSchema.optional(),
+    content: AnyJsonSchema.optional().describe(
       "Content parts that the tool returned in addition to the output, as MCP has them: text, images and audio in base64. Above 4 MiB, bytes are not kept (`isOmitted`). Not in lists",
     ),
   })
@@ -142,7 +142,7 @@ export const TimelineSchema = z
   .strictObject({
     spans: z.array(SpanSchema),
     calls: z
-      .array(JsonSchema)
+      .array(AnyJsonSchema)
       .describe("Nested calls: `{ callId, toolName, durationMs, cpuMs, code, timeline, calls, isOpen }`"),
     isOver: z.boolean().describe("Whether the call has ended: the timeline does not change any more"),
   })
@@ -171,7 +171,7 @@ export const CallApprovalSchema = z
     parentId: z.string().nullable(),
     tool: z.string(),
     version: z.int(),
-    input: JsonSchema.describe("The exact arguments, with the secrets in them redacted"),
+    input: AnyJsonSchema.describe("The exact arguments, with the secrets in them redacted"),
     omitted: z.boolean().describe("Whether the input is left out here because it is large"),
     inputSha256: z.string().describe("SHA-256 of the input as JSON text"),
     toolDigest: z.string().describe("Digest of the tool's definition, code and grants that the approval is valid for"),

@@ -2,13 +2,13 @@
 import { z } from "@hono/zod-openapi";
 import { TOOL_NAME_PATTERN, TOOL_NAME_RULE } from "../../../sandbox/contract/tool-name.ts";
 import type { IdKind } from "../../ids.ts";
-import { TENANT_PATTERN } from "../../records/tenants/tenants.ts";
+import { TENANT_ID_PATTERN } from "../../records/tenants/tenants.ts";
 
-export const TenantIdSchema = z.string().regex(TENANT_PATTERN, {
+export const TenantIdParamSchema = z.string().regex(TENANT_ID_PATTERN, {
   error: "Expected 1 to 63 of a-z 0-9 . _ -, beginning and ending with a letter or a digit",
 });
 
-export const ToolNameSchema = z.string().regex(TOOL_NAME_PATTERN, { error: `Expected ${TOOL_NAME_RULE}` });
+export const ToolNameParamSchema = z.string().regex(TOOL_NAME_PATTERN, { error: `Expected ${TOOL_NAME_RULE}` });
 
 export const VersionSchema = z.coerce.number().int().min(1);
 
@@ -43,7 +43,7 @@ export const numberPageQuery = () =>
 
 export const TimeSchema = z.int().describe("Time in ms since 1970");
 
-export const JsonSchema = z.any().describe("Any JSON value");
+export const AnyJsonSchema = z.any().describe("Any JSON value");
 
 export const ErrorSchema = z
   .strictObject({

@@ -78,7 +78,7 @@ export const KeyWithUseSchema = z
   })
   .openapi("ApiKeyWithUse");
 
-export const QuotasSchema = z
+export const QuotasResponseSchema = z
   .strictObject({
     quotas: z.array(QuotaStatusSchema),
     concurrency: useOf(concurrencyFields.concurrency),

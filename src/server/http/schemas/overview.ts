@@ -112,7 +112,7 @@ const WorkerProcessSchema = z
   })
   .openapi("WorkerProcess");
 
-export const WorkersSchema = z
+export const WorkersResponseSchema = z
   .strictObject({
     pid: z.int(),
     uptimeSeconds: z.number(),

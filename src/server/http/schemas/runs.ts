@@ -1,6 +1,6 @@
 // Schemas of durable runs and their journals.
 import { z } from "@hono/zod-openapi";
-import { JsonSchema, TimeSchema } from "./common.ts";
+import { AnyJsonSchema, TimeSchema } from "./common.ts";
 
 export const RUN_KINDS = ["tool", "code"] as const;
 
@@ -15,7 +15,7 @@ const RunWaitSchema = z.strictObject({
   message: z.string().optional().describe("What a person is to approve, to fill in, or to visit"),
   requestedSchema: z.record(z.string(), z.unknown()).optional().describe("JSON Schema of the form to fill in"),
   toolName: z.string().optional().describe("For a call that code makes: the tool"),
-  input: JsonSchema.optional().describe(
+  input: AnyJsonSchema.optional().describe(
     "For a call that code makes: its exact arguments, without secrets. Left out above 16,384 characters of JSON",
   ),
   toolDigest: z
@@ -49,7 +49,7 @@ const runFields = {
 export const RunSummarySchema = z.strictObject(runFields).openapi("RunSummary");
 
 export const RunSchema = z
-  .strictObject({ ...runFields, input: JsonSchema, output: JsonSchema, error: JsonSchema })
+  .strictObject({ ...runFields, input: AnyJsonSchema, output: AnyJsonSchema, error: AnyJsonSchema })
   .openapi("Run");
 
 export const RunEntrySchema = z

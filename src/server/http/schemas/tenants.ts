@@ -4,7 +4,7 @@ import { SCOPES } from "../../auth/scopes.ts";
 import { isKeyId, KeyCallLimitsSchema } from "../../records/tenants/api-keys.ts";
 import { RateLimitSchema, TenantPolicySchema } from "../../records/tenants/tenant-policy.ts";
 import { EtagSchema } from "../entity-tag.ts";
-import { TenantIdSchema, TimeSchema } from "./common.ts";
+import { TenantIdParamSchema, TimeSchema } from "./common.ts";
 import { LineSchema } from "./text.ts";
 
 export const TenantSchema = z
@@ -22,7 +22,7 @@ export const TenantSchema = z
 export const NewTenantSchema = z
   .strictObject({
     // Counters of keys and tenants are in one table, by id.
-    id: TenantIdSchema.refine((id) => !isKeyId(id), { error: "Expected an id that does not begin with key_" }),
+    id: TenantIdParamSchema.refine((id) => !isKeyId(id), { error: "Expected an id that does not begin with key_" }),
     name: LineSchema.min(1).max(200).optional(),
     policy: TenantPolicySchema.prefault({}),
   })

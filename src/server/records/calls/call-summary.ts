@@ -19,7 +19,7 @@ export interface Summary {
   readonly waitP95: number | null;
 }
 /** What the usage by hour has of calls that are not read one by one. */
-export type Counts = Pick<Summary, "calls" | "failed" | "cpuMs">;
+export type CallCounts = Pick<Summary, "calls" | "failed" | "cpuMs">;
 
 /** What a summary needs of a call that has ended. */
 export interface EndedSummary {
@@ -54,7 +54,7 @@ export function summarize(calls: readonly EndedSummary[]): Summary {
 }
 
 /** Adds calls before those that were summarized. Their durations and waiting times are unknown. */
-export const addCounts = <Of extends Summary>(summary: Of, counts: Counts | undefined): Of => ({
+export const addCounts = <Of extends Summary>(summary: Of, counts: CallCounts | undefined): Of => ({
   ...summary,
   calls: summary.calls + (counts?.calls ?? 0),
   failed: summary.failed + (counts?.failed ?? 0),

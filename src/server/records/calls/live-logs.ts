@@ -5,7 +5,7 @@ import * as z from "zod";
 import type { LogEntry, OpenTimeline, TimelineSpan } from "../../../host/index.ts";
 import { databaseNow } from "../../database/database-time.ts";
 import type { Db } from "../../database/open-database.ts";
-import { readJson } from "../json.ts";
+import { parseColumn } from "../json.ts";
 
 /** Longest text of a line in UTF-16 code units. */
 const MAX_LINE_LENGTH = 131_072;
@@ -14,7 +14,7 @@ const SNAPSHOT_POSITION = -1;
 /** Longest text of an unfinished timeline in UTF-16 code units: it is written once a second. */
 const MAX_SNAPSHOT_LENGTH = 524_288;
 /** Lines that one read returns. */
-export const PAGE = 100;
+export const LINES_PER_READ = 100;
 
 const EntrySchema: z.ZodType<LogEntry> = z.strictObject({
   level: z.enum(["debug", "info", "warn", "error"]),
@@ -76,9 +76,9 @@ export async function readLines(db: Db, { tenantId, callId }: LiveKey, from: num
     .where("tenant_id", "=", tenantId)
     .where("position", ">=", from)
     .orderBy("position")
-    .limit(PAGE)
+    .limit(LINES_PER_READ)
     .execute();
-  return rows.map(({ position, text }) => ({ index: position, entry: readJson(EntrySchema, text, "log line") }));
+  return rows.map(({ position, text }) => ({ index: position, entry: parseColumn(EntrySchema, text, "log line") }));
 }
 
 const SnapshotSchema = z.strictObject({
@@ -155,7 +155,7 @@ export async function readSnapshot(
     .orderBy("created_at", "desc")
     .limit(1)
     .executeTakeFirst();
-  return row && readJson(SnapshotSchema, row.text, "timeline");
+  return row && parseColumn(SnapshotSchema, row.text, "timeline");
 }
 
 /** Deletes lines that were written more than `olderThanMs` ago. */

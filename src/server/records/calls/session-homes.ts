@@ -3,7 +3,7 @@ import { type ExpressionBuilder, type ExpressionWrapper, type SqlBool, sql } fro
 import { databaseNow } from "../../database/database-time.ts";
 import type { Db } from "../../database/open-database.ts";
 import type { DatabaseSchema } from "../../database/schema.ts";
-import { isAlive } from "../../replicas/liveness.ts";
+import { aliveCondition } from "../../replicas/liveness.ts";
 
 export interface SessionKey {
   readonly tenantId: string;
@@ -40,7 +40,7 @@ export async function claimSession(
     on conflict (tenant_id, tool_name, session_id) do update
     set replica_id = excluded.replica_id, expires_at = excluded.expires_at
     where session_homes.expires_at < ${databaseNow}
-      or not ${isAlive(sql.ref("session_homes.replica_id"))}
+      or not ${aliveCondition(sql.ref("session_homes.replica_id"))}
     returning replica_id`.execute(db);
   return rows.length > 0 ? "won" : "elsewhere";
 }
@@ -68,7 +68,7 @@ export async function findHome(
     .where("home.tool_name", "=", toolName)
     .where("home.session_id", "=", sessionId)
     .where("home.expires_at", ">=", databaseNow)
-    .where(isAlive(sql.ref("home.replica_id")))
+    .where(aliveCondition(sql.ref("home.replica_id")))
     .executeTakeFirst();
 }
 
@@ -91,7 +91,7 @@ export const hasSessionElsewhere = (
       .whereRef("home.session_id", "=", "calls.session_id")
       .where("home.replica_id", "<>", replicaId)
       .where("home.expires_at", ">=", databaseNow)
-      .where(isAlive(sql.ref("home.replica_id"))),
+      .where(aliveCondition(sql.ref("home.replica_id"))),
   );
 
 /** Removes sessions that have ended without a call. */

@@ -6,7 +6,7 @@ import type { Db } from "../../database/open-database.ts";
 import { IS_ENDED_DELIVERY, IS_OPEN_DELIVERY } from "../../database/partial-indexes.ts";
 import type { DeliveriesTable, WebhooksTable } from "../../database/tables/event-tables.ts";
 import { createId } from "../../ids.ts";
-import { readJson } from "../json.ts";
+import { parseColumn } from "../json.ts";
 
 /** Types of events that a webhook can receive. */
 export const EVENTS = [
@@ -41,7 +41,7 @@ export interface WebhookRecord {
 export const toWebhook = (row: WebhooksTable): WebhookRecord => ({
   id: row.id,
   url: row.url,
-  events: readJson(EventsSchema, row.events, "list of events"),
+  events: parseColumn(EventsSchema, row.events, "list of events"),
   state: row.state,
   createdBy: row.created_by,
   createdAt: row.created_at,

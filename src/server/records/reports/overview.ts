@@ -7,7 +7,7 @@ import { IS_OPEN_CALL, IS_QUEUED_CALL } from "../../database/partial-indexes.ts"
 import { firstIdAt } from "../../ids.ts";
 import {
   addCounts,
-  type Counts,
+  type CallCounts,
   type EndedSummary,
   endedBySpeed,
   MAX_CALLS,
@@ -109,7 +109,7 @@ interface Group {
 function toGroups(
   columns: GroupColumns,
   ended: readonly EndedSummary[],
-  counted: readonly (Group & Counts)[],
+  counted: readonly (Group & CallCounts)[],
   queued: readonly (Group & { readonly queued: number })[],
 ): readonly OverviewGroup[] {
   const groups = new Map<string, OverviewGroup>();
@@ -140,7 +140,7 @@ function usageIn(db: Db, { tenantId, from, until }: Period) {
   return tenantId === undefined ? query : query.where("tenant_id", "=", tenantId);
 }
 
-async function countByHour(db: Db, period: Period): Promise<readonly (Counts & { readonly hour: number })[]> {
+async function countByHour(db: Db, period: Period): Promise<readonly (CallCounts & { readonly hour: number })[]> {
   const rows = await usageIn(db, period)
     .select([
       "hour",
@@ -159,7 +159,7 @@ async function countByHour(db: Db, period: Period): Promise<readonly (Counts & {
 }
 
 /** Returns the tools, or the tenants, with the most calls. */
-async function countByGroup(db: Db, period: Period, columns: GroupColumns): Promise<readonly (Counts & Group)[]> {
+async function countByGroup(db: Db, period: Period, columns: GroupColumns): Promise<readonly (CallCounts & Group)[]> {
   const { from, until } = period;
   const [first, last] = [hourOf(from), hourOf(until)];
   const shareOf = (hour: number) => sql`cast(${shareWithin(hour, from, until)} as double precision)`;
@@ -192,10 +192,10 @@ const shareWithin = (hour: number, from: number, until: number): number =>
 
 /** Spreads the calls of each hour evenly over the buckets that it covers. Rounding loses no call: it is carried to the next bucket. */
 function spread(
-  hours: readonly (Counts & { readonly hour: number })[],
+  hours: readonly (CallCounts & { readonly hour: number })[],
   { from, until }: Period,
   { width, buckets }: { readonly from: number; readonly width: number; readonly buckets: number },
-): readonly Counts[] {
+): readonly CallCounts[] {
   const exact = Array.from({ length: buckets }, () => ({ calls: 0, failed: 0, cpuMs: 0 }));
   for (const { hour, calls, failed, cpuMs } of hours) {
     const [start, end] = [Math.max(hour, from), Math.min(hour + HOUR_MS, until)];

@@ -13,7 +13,7 @@ import type { DatabaseSchema } from "../../database/schema.ts";
 import { firstIdAt } from "../../ids.ts";
 import { quotaLimitOf, toQuotaName, WARN_AT } from "../../quotas/quota-status.ts";
 import { TOOL_FAULTS } from "../calls/call-faults.ts";
-import { readJson } from "../json.ts";
+import { parseColumn } from "../json.ts";
 import { TenantPolicySchema } from "../tenants/tenant-policy.ts";
 import type { OverviewGroup, OverviewRecord } from "./overview.ts";
 
@@ -149,7 +149,7 @@ async function findQuotaWarnings({ db, tenantId, now }: Search): Promise<readonl
   if (tenantId !== undefined) query = query.where("quota_counters.tenant_id", "=", tenantId);
   return (await query.execute()).flatMap((row) => {
     const target = toQuotaName(row.name);
-    const limit = quotaLimitOf(readJson(TenantPolicySchema, row.policy, "policy of a tenant"), target);
+    const limit = quotaLimitOf(parseColumn(TenantPolicySchema, row.policy, "policy of a tenant"), target);
     if (limit === undefined || row.value < limit * WARN_AT) return [];
     const details = { used: row.value, limit, resetsAt: row.ends_at };
     return [{ kind: "quota_warning", tenantId: row.tenant_id, target, count: 1, at: now, details }];

@@ -7,7 +7,7 @@ import { type Scope, StoredScopesSchema } from "../../auth/scopes.ts";
 import type { Db } from "../../database/open-database.ts";
 import type { DatabaseSchema } from "../../database/schema.ts";
 import type { ApiKeysTable } from "../../database/tables/tenant-tables.ts";
-import { readJson } from "../json.ts";
+import { parseColumn } from "../json.ts";
 import { RateLimitSchema, TenantPolicySchema, toWholeLimits } from "./tenant-policy.ts";
 
 /** Limit of the requests with a key. */
@@ -48,19 +48,19 @@ export interface ApiKeyRecord {
 }
 
 /** What the ids of keys begin with. */
-const KEY_PREFIX = "key_";
+const KEY_ID_PREFIX = "key_";
 
 /** Returns whether the id of a caller is that of a key, and not of a user or a schedule. */
-export const isKeyId = (callerId: string): boolean => callerId.startsWith(KEY_PREFIX);
+export const isKeyId = (callerId: string): boolean => callerId.startsWith(KEY_ID_PREFIX);
 
 const toApiKey = (row: ApiKeysTable): ApiKeyRecord => ({
   id: row.id,
   tenantId: row.tenant_id,
   name: row.name,
   prefix: row.prefix,
-  scopes: readJson(StoredScopesSchema, row.scopes, "list of scopes"),
-  rateLimit: row.rate_limit === null ? null : readJson(RateLimitSchema, row.rate_limit, "rate limit of a key"),
-  callLimits: row.limits === null ? {} : readJson(StoredCallLimitsSchema, row.limits, "limits of a key"),
+  scopes: parseColumn(StoredScopesSchema, row.scopes, "list of scopes"),
+  rateLimit: row.rate_limit === null ? null : parseColumn(RateLimitSchema, row.rate_limit, "rate limit of a key"),
+  callLimits: row.limits === null ? {} : parseColumn(StoredCallLimitsSchema, row.limits, "limits of a key"),
   createdAt: row.created_at,
   expiresAt: row.expires_at,
   lastUsedAt: row.last_used_at,

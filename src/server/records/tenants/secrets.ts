@@ -4,7 +4,7 @@ import { type Secrets, ToolError } from "../../../host/index.ts";
 import type { Db } from "../../database/open-database.ts";
 import type { SecretsTable } from "../../database/tables/tenant-tables.ts";
 import type { MasterKey } from "../../secrets/master-key.ts";
-import { readJson } from "../json.ts";
+import { parseColumn } from "../json.ts";
 import { checkStoredBytes } from "./stored-bytes.ts";
 
 /** Maximum number of secrets of a tenant, as the library allows. */
@@ -22,7 +22,7 @@ export interface SecretInfo {
 
 const toInfo = (row: Omit<SecretsTable, "sealed" | "tenant_id">): SecretInfo => ({
   name: row.name,
-  hosts: readJson(HostsSchema, row.hosts, "list of hosts"),
+  hosts: parseColumn(HostsSchema, row.hosts, "list of hosts"),
   changedBy: row.changed_by,
   createdAt: row.created_at,
   updatedAt: row.updated_at,
@@ -44,7 +44,7 @@ export async function readSecrets(db: Db, key: MasterKey, tenantId: string): Pro
   return Object.fromEntries(
     rows.map(({ name, hosts, sealed }) => {
       const value = (): string => key.open(sealed, { table: "secrets", tenantId, name });
-      return [name, { value, hosts: readJson(HostsSchema, hosts, "list of hosts") }];
+      return [name, { value, hosts: parseColumn(HostsSchema, hosts, "list of hosts") }];
     }),
   );
 }

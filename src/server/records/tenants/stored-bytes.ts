@@ -10,7 +10,7 @@ import type { DatabaseKind } from "../../database/column-types.ts";
 import { COUNT_ALL, COUNTED_COLUMNS } from "../../database/migrations/0012-stored-bytes.ts";
 import type { Db, OpenDatabase } from "../../database/open-database.ts";
 import { toQuotaName, WARN_AT } from "../../quotas/quota-status.ts";
-import { readJson } from "../json.ts";
+import { parseColumn } from "../json.ts";
 import { TenantPolicySchema } from "./tenant-policy.ts";
 
 /** Share of the quota that records of ended calls fill. The rest is left to what a tenant stores on purpose. */
@@ -44,7 +44,7 @@ export async function readStoredBytes(db: Db, tenantIds: readonly string[]): Pro
   return new Map(
     rows.map(({ id, policy, used }) => [
       id,
-      { used: Number(used ?? 0), limit: readJson(LimitSchema, policy, "policy of a tenant").maxStoredBytes },
+      { used: Number(used ?? 0), limit: parseColumn(LimitSchema, policy, "policy of a tenant").maxStoredBytes },
     ]),
   );
 }

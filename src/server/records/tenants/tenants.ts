@@ -3,11 +3,11 @@ import { ToolError } from "../../../host/index.ts";
 import type { Db } from "../../database/open-database.ts";
 import type { TenantsTable } from "../../database/tables/tenant-tables.ts";
 import { type BoundedPage, bytesOfTexts, readBoundedPage } from "../bounded-page.ts";
-import { readJson } from "../json.ts";
+import { parseColumn } from "../json.ts";
 import { type ServerTenantPolicy, TenantPolicySchema } from "./tenant-policy.ts";
 
 /** Form of the ids of tenants. */
-export const TENANT_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
+export const TENANT_ID_PATTERN = /^[a-z0-9](?:[a-z0-9._-]{0,61}[a-z0-9])?$/;
 
 export interface TenantRecord {
   readonly id: string;
@@ -23,7 +23,7 @@ const toTenant = (row: TenantsTable): TenantRecord => ({
   id: row.id,
   name: row.name,
   state: row.state,
-  policy: readJson(TenantPolicySchema, row.policy, "policy of a tenant"),
+  policy: parseColumn(TenantPolicySchema, row.policy, "policy of a tenant"),
   revision: row.revision,
   createdAt: row.created_at,
   updatedAt: row.updated_at,

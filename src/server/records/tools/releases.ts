@@ -3,7 +3,7 @@ import * as z from "zod";
 import { ToolError } from "../../../host/index.ts";
 import type { Db } from "../../database/open-database.ts";
 import type { ReleaseHistoryTable, ReleasesTable } from "../../database/tables/tool-tables.ts";
-import { readJson } from "../json.ts";
+import { parseColumn } from "../json.ts";
 
 /** Name of an alias: it stands for the versions of a tool that a release runs. */
 export const AliasSchema = z
@@ -49,8 +49,8 @@ export interface ReleaseRecord {
 const toRelease = (row: ReleasesTable): ReleaseRecord => ({
   toolName: row.tool_name,
   alias: row.alias,
-  versions: readJson(ReleasedVersionsSchema, row.versions, "release"),
-  rollback: row.rollback === null ? null : readJson(RollbackPolicySchema, row.rollback, "rollback policy"),
+  versions: parseColumn(ReleasedVersionsSchema, row.versions, "release"),
+  rollback: row.rollback === null ? null : parseColumn(RollbackPolicySchema, row.rollback, "rollback policy"),
   revision: row.revision,
   changedBy: row.changed_by,
   updatedAt: row.updated_at,
@@ -247,5 +247,5 @@ export async function findPrevious(
     if (states.at(-1) !== versions) states.push(versions);
   }
   const before = states.at(-2);
-  return before === undefined ? undefined : readJson(ReleasedVersionsSchema, before, "release");
+  return before === undefined ? undefined : parseColumn(ReleasedVersionsSchema, before, "release");
 }

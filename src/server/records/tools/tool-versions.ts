@@ -7,7 +7,7 @@ import type { Db } from "../../database/open-database.ts";
 import { IS_WAITING_VERSION } from "../../database/partial-indexes.ts";
 import type { ToolVersionsTable } from "../../database/tables/tool-tables.ts";
 import { type BoundedPage, bytesOfTexts, readBoundedPage } from "../bounded-page.ts";
-import { readJson } from "../json.ts";
+import { parseColumn } from "../json.ts";
 import { toWholeLimits } from "../tenants/tenant-policy.ts";
 
 /** How a version runs, as its uploader chose it. */
@@ -48,8 +48,8 @@ const toVersion = (row: ToolVersionsTable): ToolVersionRecord => ({
   state: row.state,
   language: row.language,
   bundleHash: row.bundle_hash,
-  definition: readJson(DefinitionSchema, row.definition, "definition of a tool"),
-  settings: readJson(VersionSettingsSchema, row.settings, "version of a tool"),
+  definition: parseColumn(DefinitionSchema, row.definition, "definition of a tool"),
+  settings: parseColumn(VersionSettingsSchema, row.settings, "version of a tool"),
   createdBy: row.created_by,
   createdAt: row.created_at,
   decidedBy: row.decided_by,
@@ -108,7 +108,7 @@ export async function findDefinitions(
     rows.map((row) => [
       row.tool_name,
       {
-        definition: readJson(DefinitionSchema, row.definition, "definition of a tool"),
+        definition: parseColumn(DefinitionSchema, row.definition, "definition of a tool"),
         bytes: bytesOfTexts(row.definition),
       },
     ]),

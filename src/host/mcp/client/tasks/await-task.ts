@@ -3,11 +3,11 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/client";
 import { ToolError } from "../../../../sandbox/contract/errors.ts";
 import { fromProtocol, toCallError } from "../call-error.ts";
-import type { TaskParams, UpstreamConnection } from "../connection.ts";
 import type { McpServerConfig } from "../mcp-options.ts";
 import type { JsonObject } from "../reading/json-size.ts";
 import { type RequestAnswers, toAnswers } from "../requests.ts";
 import { MAX_REQUESTS, type UpstreamCall } from "../upstream-call.ts";
+import type { TaskParams, UpstreamConnection } from "../upstream-connection.ts";
 import { invalidTask, parseTask, type TaskInputs, type UpstreamTask } from "./upstream-task.ts";
 
 /** Largest number of polls. At the shortest interval they take longer than the longest call, unless people answer in between. */

@@ -60,4 +60,4 @@ export function principalOf(caller: AuthenticatedCaller | undefined): string {
 export const ownerOf = ({ tenantId, principal }: McpCaller): string => join(tenantId, principal);
 
 /** Returns the tenant of a key that {@link ownerOf} has returned. */
-export const tenantOfOwner = (owner: string): string => (JSON.parse(owner) as readonly [string, string])[0];
+export const tenantOfCallerKey = (owner: string): string => (JSON.parse(owner) as readonly [string, string])[0];

@@ -1,6 +1,6 @@
 // Counts a resource that callers of the MCP server share, such as requests or bytes, and limits the amount for one caller, for the callers of
 // one tenant, and for all.
-import { tenantOfOwner } from "../authorization/caller.ts";
+import { tenantOfCallerKey } from "../authorization/caller.ts";
 
 export interface QuotaLimits {
   readonly perCaller: number;
@@ -39,7 +39,7 @@ export class CallerQuota {
   take(owner: string, amount: number): Exceeded | undefined {
     const { perCaller, perTenant, total } = this.#limits;
     if (this.#byOwner.get(owner) + amount > perCaller) return "caller";
-    if (this.#byTenant.get(tenantOfOwner(owner)) + amount > perTenant) return "tenant";
+    if (this.#byTenant.get(tenantOfCallerKey(owner)) + amount > perTenant) return "tenant";
     if (this.#total + amount > total) return "total";
     this.#add(owner, amount);
     return undefined;
@@ -52,7 +52,7 @@ export class CallerQuota {
 
   #add(owner: string, amount: number): void {
     this.#byOwner.add(owner, amount);
-    this.#byTenant.add(tenantOfOwner(owner), amount);
+    this.#byTenant.add(tenantOfCallerKey(owner), amount);
     this.#total += amount;
   }
 }

@@ -1,5 +1,5 @@
 // Selects candidates for eviction when a limit for all callers is reached.
-import { tenantOfOwner } from "../authorization/caller.ts";
+import { tenantOfCallerKey } from "../authorization/caller.ts";
 
 type Items<Value> = readonly (readonly [id: string, value: Value])[];
 
@@ -24,7 +24,7 @@ export const largestOwnerItems = <Value extends { readonly owner: string }>(
   newcomer: string,
 ): Items<Value> =>
   largestGroup(
-    largestGroup(all, ({ owner }) => tenantOfOwner(owner), tenantOfOwner(newcomer)),
+    largestGroup(all, ({ owner }) => tenantOfCallerKey(owner), tenantOfCallerKey(newcomer)),
     ({ owner }) => owner,
     newcomer,
   );

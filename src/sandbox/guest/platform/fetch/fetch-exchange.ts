@@ -45,7 +45,7 @@ function toWireBody(body: Body | null): WireBody {
 }
 
 /** Parts of a request that an exchange uses. */
-export interface ExchangeRequest extends Pick<RequestState, "method" | "url" | "redirect" | "body" | "followed"> {
+export interface FetchExchangeRequest extends Pick<RequestState, "method" | "url" | "redirect" | "body" | "followed"> {
   /** Headers as they are sent. */
   readonly headers: readonly Pair<string>[];
 }
@@ -60,7 +60,7 @@ const NO_BYTES: BodySource = { next: async () => undefined, nextNow: () => undef
 
 export class Exchange {
   readonly #channel: FetchChannel;
-  readonly #request: ExchangeRequest;
+  readonly #request: FetchExchangeRequest;
   readonly #signal: Signal | undefined;
   readonly #onAbort = (): void => this.#abort(this.#signal?.reason);
   #isOver = false;
@@ -72,7 +72,7 @@ export class Exchange {
   /** Reason why no more chunks will arrive. */
   #failure: { readonly reason: unknown } | undefined;
 
-  constructor(channel: FetchChannel, request: ExchangeRequest) {
+  constructor(channel: FetchChannel, request: FetchExchangeRequest) {
     this.#channel = channel;
     this.#request = request;
     this.#signal = request.followed;

@@ -4,7 +4,7 @@ import { addPlatformType } from "../../platform-types.ts";
 import { restatesHost, serverOf } from "../http/restated-headers.ts";
 import { Body, type BodySource } from "./fetch-body.ts";
 import { readDataUrl } from "./fetch-data-url.ts";
-import { Exchange, type ExchangeRequest, type OpenedResponse } from "./fetch-exchange.ts";
+import { Exchange, type FetchExchangeRequest, type OpenedResponse } from "./fetch-exchange.ts";
 import { formDataEntries } from "./fetch-form-data.ts";
 import { headerListOf, isHeaders } from "./fetch-headers.ts";
 import { blobs, digests, toBase64 } from "./fetch-platform.ts";
@@ -77,7 +77,7 @@ function toWireHeaders({ headers, url }: RequestState): Pair<string>[] {
   return [...given, ...DEFAULT_HEADERS.filter(([name]) => !list.has(name))];
 }
 
-function openExchange(request: ExchangeRequest): Exchange {
+function openExchange(request: FetchExchangeRequest): Exchange {
   const { href, scheme } = request.url;
   if (scheme !== "http" && scheme !== "https") throw failed(`the scheme ${scheme} is not supported`);
   const port = blockedPort(href);

@@ -17,7 +17,7 @@ const LOOKUP_CODES = ["ENOTFOUND", "EAI_AGAIN", "EAI_FAIL"];
 const TIMEOUT_CODES = ["ETIMEDOUT", "UND_ERR_CONNECT_TIMEOUT", "UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"];
 const RESET_CODES = ["ECONNRESET", "UND_ERR_SOCKET"];
 
-export interface Target {
+export interface HostPort {
   readonly host: string;
   readonly port: number;
 }
@@ -41,7 +41,7 @@ function lookupError(code: string, hostname: string, cause?: unknown): Error {
   return Object.assign(new Error(`getaddrinfo ${code} ${hostname}`, { cause }), details);
 }
 
-function connectError(code: string, { host, port }: Target, cause: unknown): Error {
+function connectError(code: string, { host, port }: HostPort, cause: unknown): Error {
   const details = { errno: ERRNO[code], code, syscall: "connect", address: host, port };
   return Object.assign(new Error(`connect ${code} ${host}:${port}`, { cause }), details);
 }
@@ -58,7 +58,7 @@ function networkCause(thrown: unknown): { readonly code: string; readonly messag
 export const isReset = (thrown: unknown): boolean => RESET_CODES.includes(networkCause(thrown)?.code ?? "");
 
 /** Converts an error of fetch. Errors of the host's policy and of a missing grant are returned unchanged. */
-export function toNodeError(thrown: unknown, target: Target): unknown {
+export function toNodeError(thrown: unknown, target: HostPort): unknown {
   const network = networkCause(thrown);
   if (network === undefined) return thrown;
   const { code, message } = network;

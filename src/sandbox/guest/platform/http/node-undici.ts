@@ -2,7 +2,13 @@
 // sockets a tool does not have. The bundler passes that class here, and its requests become requests of the tool's `fetch` capability.
 
 import { nextTick } from "../process/node-process.ts";
-import { type Callback, Exchange, type PackageParts, type Target, type UndiciClient } from "./undici-exchange.ts";
+import {
+  type Callback,
+  type PackageParts,
+  type UndiciClient,
+  UndiciExchange,
+  type UndiciOrigin,
+} from "./undici-exchange.ts";
 
 /**
  * Lets a class of undici send its requests over node:http.
@@ -10,21 +16,26 @@ import { type Callback, Exchange, type PackageParts, type Target, type UndiciCli
  */
 function useHttp(Client: { readonly prototype: UndiciClient }, parts: PackageParts): unknown {
   const { symbols, Request } = parts;
-  const open = new WeakMap<object, Set<Exchange>>();
+  const open = new WeakMap<object, Set<UndiciExchange>>();
   const waiting = new WeakMap<object, () => void>();
-  const exchangesOf = (client: object): Set<Exchange> => {
+  const exchangesOf = (client: object): Set<UndiciExchange> => {
     const found = open.get(client) ?? new Set();
     open.set(client, found);
     return found;
   };
   const members: Readonly<Record<string, Callback>> = {
     kDispatch(this: UndiciClient, options, handler) {
-      const { origin } = this[symbols.kUrl as symbol] as unknown as Target;
+      const { origin } = this[symbols.kUrl as symbol] as unknown as UndiciOrigin;
       const exchanges = exchangesOf(this);
-      const exchange = new Exchange(this, new Request(origin, options as object, handler as object), parts, () => {
-        exchanges.delete(exchange);
-        if (exchanges.size === 0) waiting.get(this)?.();
-      });
+      const exchange = new UndiciExchange(
+        this,
+        new Request(origin, options as object, handler as object),
+        parts,
+        () => {
+          exchanges.delete(exchange);
+          if (exchanges.size === 0) waiting.get(this)?.();
+        },
+      );
       exchanges.add(exchange);
       nextTick(() => exchange.start());
       // The host bounds how many requests are open, so none waits here for another.

@@ -98,7 +98,7 @@ export interface PackageParts {
 
 export type UndiciClient = EventEmitter & Record<symbol, unknown>;
 
-export interface Target {
+export interface UndiciOrigin {
   readonly protocol: string;
   readonly hostname: string;
   readonly port: string;
@@ -143,7 +143,7 @@ function drained(outgoing: EventEmitter): Promise<void> {
 }
 
 /** One request, from its dispatch to its last callback. */
-export class Exchange {
+export class UndiciExchange {
   readonly #client: UndiciClient;
   readonly #request: UndiciRequest;
   readonly #parts: PackageParts;
@@ -173,7 +173,7 @@ export class Exchange {
   }
 
   #send(): void {
-    const { protocol, hostname, port } = this.#client[this.#symbol("kUrl")] as unknown as Target;
+    const { protocol, hostname, port } = this.#client[this.#symbol("kUrl")] as unknown as UndiciOrigin;
     const { method, path } = this.#request;
     const [body, headers] = this.#readBody();
     const { builtins } = require("./node-http.ts");

@@ -4,7 +4,7 @@ import {
   checkInteger,
   checkObject,
   checkString,
-  describeValue,
+  describeReceived,
   invalidArgument,
   nodeError,
 } from "../shared/node-error.ts";
@@ -37,7 +37,7 @@ function readPort(value: unknown): number {
   const port = isText || typeof value === "number" ? Number(value) : Number.NaN;
   if (!(Number.isInteger(port) && port >= 0 && port <= MAX_PORT)) {
     const range = `options.port should be >= 0 and < ${MAX_PORT + 1}.`;
-    throw nodeError(RangeError, "ERR_SOCKET_BAD_PORT", `${range}${describeValue(value)}.`);
+    throw nodeError(RangeError, "ERR_SOCKET_BAD_PORT", `${range}${describeReceived(value)}.`);
   }
   return port;
 }

@@ -20,7 +20,7 @@ export function nodeError(Base: ErrorClass, code: string, message: string): Erro
 }
 
 /** Returns " Received type string ('x')" and the like, for the end of a message. */
-export function describeValue(value: unknown): string {
+export function describeReceived(value: unknown): string {
   if (value === null || value === undefined) return ` Received ${value}`;
   if (typeof value === "function") return ` Received function ${value.name}`;
   if (typeof value === "object") {
@@ -41,7 +41,7 @@ export function invalidArgument(name: string, expected: string, got: unknown): E
     : name.includes(".")
       ? `The "${name}" property`
       : `The "${name}" argument`;
-  return nodeError(TypeError, "ERR_INVALID_ARG_TYPE", `${subject} must be ${expected}.${describeValue(got)}`);
+  return nodeError(TypeError, "ERR_INVALID_ARG_TYPE", `${subject} must be ${expected}.${describeReceived(got)}`);
 }
 
 export function checkString(value: unknown, name: string): asserts value is string {

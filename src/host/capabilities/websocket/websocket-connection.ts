@@ -41,7 +41,7 @@ export interface SocketClose {
 }
 
 /** The answer to `receive`: parts of messages, and how the connection ended, if it has. */
-export interface Received {
+export interface ReceivedMessages {
   readonly messages: readonly WireMessage[];
   readonly closed?: SocketClose;
 }
@@ -216,7 +216,7 @@ export class WebSocketConnection {
   }
 
   /** Resolves with the parts that have arrived, as soon as there are any. Concurrent requests are answered in order. */
-  receive(): Promise<Received> {
+  receive(): Promise<ReceivedMessages> {
     const running = this.#receiving.then(() => this.#receive());
     this.#receiving = running.catch(() => {});
     return running;
@@ -227,7 +227,7 @@ export class WebSocketConnection {
     this.#fail(networkError("it was cancelled"));
   }
 
-  async #receive(): Promise<Received> {
+  async #receive(): Promise<ReceivedMessages> {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#closed !== undefined) return { messages: [], closed: this.#closed };
     if (this.#chunks === undefined) throw new ToolError("PARAM_INVALID", "The WebSocket is not open");

@@ -1,6 +1,6 @@
 // Divides the free slots of one process among the tenants with queued calls, so that the backlog of one tenant does not keep others waiting.
 
-export interface ClaimSlots {
+export interface FreeSlots {
   readonly free: number;
   /** Maximum number of calls of one tenant that run at the same time. */
   readonly most: number;
@@ -12,10 +12,10 @@ export interface ClaimSlots {
  * @param running number of calls of each tenant that run in this process
  * @returns how many calls of each tenant to claim. A tenant that gets none is left out
  */
-export function divide(
+export function divideSlots(
   waiting: readonly string[],
   running: ReadonlyMap<string, number>,
-  { free, most }: ClaimSlots,
+  { free, most }: FreeSlots,
 ): ReadonlyMap<string, number> {
   const tenants = waiting
     .map((tenantId) => ({ tenantId, count: running.get(tenantId) ?? 0, order: Math.random() }))

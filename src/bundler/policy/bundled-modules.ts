@@ -34,7 +34,7 @@ const absentText = (specifier: string): string =>
   `module.exports = null;\nthrow Object.assign(new Error(${JSON.stringify(`Cannot find module '${specifier}'`)}), { code: "MODULE_NOT_FOUND" });\n`;
 
 /** Loads the modules of one phase of a build. */
-export class ModuleLoader {
+export class BundledModules {
   readonly #options: ImportPolicyOptions;
   readonly #build: PluginBuild;
   readonly #resolver: ImportResolver;

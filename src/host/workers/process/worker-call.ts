@@ -69,7 +69,7 @@ const MAIN_THREAD_SLACK_MS = 20;
 /** Time in ms after which a call on the main thread, of which no message has arrived, counts as begun. */
 const BEGUN_AFTER_MS = 10;
 
-export class OpenCall {
+export class WorkerCall {
   readonly seq: number;
   readonly listener: CallListener;
   readonly limits: Limits;

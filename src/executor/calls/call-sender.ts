@@ -1,6 +1,6 @@
 // Sends the messages of calls to their control planes: in order for each call, and numbered. Large ones are offered as
 // objects, one of a call at a time.
-import type { FleetConnection } from "../../host/fleet/connection.ts";
+import type { FleetConnection } from "../../host/fleet/nats-connection.ts";
 import { describeObject } from "../../host/fleet/objects/object-offers.ts";
 import { OrderedTasks } from "../../host/fleet/ordered-tasks.ts";
 import { carriedBytes, MAX_DIRECT_BYTES } from "../../host/fleet/protocol/message-fields.ts";
@@ -14,7 +14,7 @@ export interface CallOutboxDependencies {
   readonly onBroken: (token: string, error: unknown) => void;
 }
 
-export class CallOutbox {
+export class CallSender {
   readonly #dependencies: CallOutboxDependencies;
   readonly #tasks: OrderedTasks;
 

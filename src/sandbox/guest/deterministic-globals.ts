@@ -10,7 +10,7 @@ const TWO_TO_53 = 2 ** 53;
  * Replaces Math.random.
  * @param words seed: four 32-bit words
  */
-export function installFixedRandom(words: readonly number[]): void {
+export function installSeededRandom(words: readonly number[]): void {
   let [a = 0, b = 0, c = 0, counter = 0] = words;
   const next = (): number => {
     const sum = (((a + b) | 0) + counter) | 0;
@@ -29,7 +29,7 @@ export function installFixedRandom(words: readonly number[]): void {
  * Hides when the garbage collector runs: the target of a WeakRef is kept, and a FinalizationRegistry never calls back. Both are allowed by
  * the language, which does not require that anything is ever collected.
  */
-export function installFixedReferences(): void {
+export function hideGarbageCollection(): void {
   const NativeWeakRef = WeakRef;
   const kept: object[] = [];
   const handler = {
