@@ -12,8 +12,12 @@ interface End {
 }
 
 async function glovebox(...args: readonly string[]): Promise<End> {
+  return await gloveboxWith({}, ...args);
+}
+
+async function gloveboxWith(env: NodeJS.ProcessEnv, ...args: readonly string[]): Promise<End> {
   const { io, written } = createTestIo();
-  const code = await runCli(args, io);
+  const code = await runCli(args, { ...io, env });
   return { code, ...written };
 }
 
@@ -218,6 +222,17 @@ describe("a command", () => {
     [["--version", "run"], "--version takes no arguments"],
   ])("%j is an error", async ([args, message]) => {
     expectUsageError(await glovebox(...args), message);
+  });
+
+  test.for([
+    ["GLOVEBOX_EXECUTOR_SLOTS", "99999", "expected a whole number from 1 to 2048"],
+    ["GLOVEBOX_MAX_WORKERS", "0", "expected a whole number from 1 to 1024"],
+    ["GLOVEBOX_DRAIN_MS", "1e9", "expected a whole number from 0 to 300000"],
+    ["GLOVEBOX_EXECUTOR_POOL", "EU", "expected the name of a pool"],
+  ] as const)("executor names the variable %s if its value is %s", async ([name, value, expected]) => {
+    const end = await gloveboxWith({ [name]: value }, "executor", "--nats", "nats://127.0.0.1:1");
+    expectUsageError(end, `${name}: ${expected}`);
+    expect(end.stderr).toContain(`got "${value}"`);
   });
 
   test.for(COMMAND_NAMES)("%s --help prints how the command is called, and each of its options", async (command) => {

@@ -394,4 +394,20 @@ describe("approvals of calls", () => {
     expect(await page.getByRole("button", { name: "Approve" }).count()).toBe(0);
     expect(problems).toEqual([]);
   });
+
+  test("a key without the scope calls:read sees that the calls are missing, not that there are none", async () => {
+    const { body } = await suite.under.api<{ key: string }>("POST", `${base}/keys`, {
+      name: "deployer",
+      scopes: ["tools:read"],
+    });
+    const { page, problems, go } = await open(body.key);
+    await go("/t/careful/approvals");
+    await page.getByText("Your key does not have the scope calls:read.").waitFor();
+    expect(await page.getByText("Nothing waits for approval").count()).toBe(0);
+    await page.getByRole("tab", { name: "Decided" }).click();
+    await page.getByRole("tab", { name: "Decided", selected: true }).waitFor();
+    await page.getByText("Your key does not have the scope calls:read.").waitFor();
+    expect(await page.getByText("No call was decided yet").count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
 });

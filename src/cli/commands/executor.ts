@@ -3,8 +3,10 @@ import { rmSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import type { ExecutorOptions } from "../../executor/index.ts";
 import { NatsUrlSchema } from "../../host/fleet/fleet-options.ts";
-import { DEFAULT_POOL } from "../../host/fleet/protocol/pool-name.ts";
+import { DEFAULT_POOL, POOL_RULE, PoolSchema } from "../../host/fleet/protocol/pool-name.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
+import { COMMAND_SPECS } from "../options/option-table.ts";
+import { quoteValue } from "../options/read-arguments.ts";
 import { type Io, START_STOP_MS } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 
@@ -30,6 +32,8 @@ const ENVIRONMENT: { readonly [flag: string]: string } = {
   "alive-file": "GLOVEBOX_EXECUTOR_ALIVE_FILE",
 };
 
+type NumberOption = "slots" | "max-workers" | "warm-processes" | "warm-python-processes" | "drain-ms";
+
 /** Returns the value of an option: the flag's, or the variable's. */
 function readValue(name: string, { values }: Arguments, { env }: Io): string | undefined {
   const flag = values[name];
@@ -38,11 +42,26 @@ function readValue(name: string, { values }: Arguments, { env }: Io): string | u
   return text === "" ? undefined : text;
 }
 
-function readNumber(name: string, given: Arguments, io: Io): number | undefined {
+/** Returns what an error about the value of an option calls it. */
+const nameOf = (name: string, { values }: Arguments): string =>
+  values[name] === undefined ? (ENVIRONMENT[name] ?? name) : `--${name}`;
+
+/** Returns the value of an option that is a number. The parser has checked flags, but not variables. */
+function readNumber(name: NumberOption, given: Arguments, io: Io): number | undefined {
   const text = readValue(name, given, io);
   if (text === undefined) return undefined;
-  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`${ENVIRONMENT[name]}: expected a whole number`);
+  const { accepts, expects } = COMMAND_SPECS.executor.options[name];
+  if (!accepts(text)) throw new UsageError(`${nameOf(name, given)}: expected ${expects}, got ${quoteValue(text)}`);
   return Number(text);
+}
+
+function readPool(given: Arguments, io: Io): string | undefined {
+  const pool = readValue("pool", given, io);
+  if (pool !== undefined && !PoolSchema.safeParse(pool).success)
+    throw new UsageError(
+      `${nameOf("pool", given)}: expected the name of a pool: ${POOL_RULE}, got ${quoteValue(pool)}`,
+    );
+  return pool;
 }
 
 /** Returns the URLs of the NATS servers. */
@@ -51,9 +70,10 @@ function readUrls(given: Arguments, io: Io): string[] {
   if (text === undefined) throw new UsageError("--nats: expected the URL of a NATS server, got nothing");
   const urls = text.split(",").map((one) => one.trim());
   if (urls.every((one) => NatsUrlSchema.safeParse(one).success)) return urls;
-  const name = given.values.nats === undefined ? ENVIRONMENT.nats : "--nats";
   // Without the value, which may contain a password.
-  throw new UsageError(`${name}: expected a URL such as nats://127.0.0.1:4222, or several with commas between them`);
+  throw new UsageError(
+    `${nameOf("nats", given)}: expected a URL such as nats://127.0.0.1:4222, or several with commas between them`,
+  );
 }
 
 function readExecutorOptions(given: Arguments, io: Io): ExecutorOptions {
@@ -61,7 +81,7 @@ function readExecutorOptions(given: Arguments, io: Io): ExecutorOptions {
     url: readUrls(given, io),
     credentials: readValue("credentials", given, io),
     tlsCa: readValue("tls-ca", given, io),
-    pool: readValue("pool", given, io),
+    pool: readPool(given, io),
     slots: readNumber("slots", given, io),
     cacheDir: readValue("cache-dir", given, io),
     workers: {
@@ -95,7 +115,6 @@ export async function executorCommand(given: Arguments, io: Io): Promise<number>
   if (subcommand !== undefined) return await credentialsCommand(subcommand, folder, names, given, io);
   const options = readExecutorOptions(given, io);
   const drainMs = readNumber("drain-ms", given, io) ?? DEFAULT_DRAIN_MS;
-  if (drainMs > 300_000) throw new UsageError("GLOVEBOX_DRAIN_MS: expected a whole number from 0 to 300000");
   io.setStopTimeout(START_STOP_MS);
   const { startExecutor } = await import("../../executor/index.ts");
   const ended = Promise.withResolvers<EndReason>();

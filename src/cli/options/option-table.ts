@@ -38,14 +38,14 @@ export interface CommandSpec {
 
 const anyText = (expects: string): OptionValue => ({ expects, accepts: () => true });
 
-const wholeNumber = (min: number, max: number, expects: string): OptionValue => ({
+const wholeNumber = (min: number, max: number, expects = `a whole number from ${min} to ${max}`): OptionValue => ({
   expects,
   accepts: (text) => /^\d{1,15}$/.test(text) && Number(text) >= min && Number(text) <= max,
 });
 
 function limit(name: LimitName): OptionValue {
   const { min, max } = LIMITS[name];
-  return wholeNumber(min, max, `a whole number from ${min} to ${max}`);
+  return wholeNumber(min, max);
 }
 
 /** Maximum number of slots of an executor, as in the protocol. */
@@ -118,7 +118,7 @@ const ALIAS = anyText("the name of a release, such as live");
 /** Days, unless a unit follows: minutes, hours or days. */
 const SINCE = /^[1-9]\d{0,5}[mhd]?$/;
 const MAX_VERSION = 2 ** 31 - 1;
-const VERSION = wholeNumber(1, MAX_VERSION, `a whole number from 1 to ${MAX_VERSION}`);
+const VERSION = wholeNumber(1, MAX_VERSION);
 const TOOL_NAME: PositionalSpec = { expects: "NAME of a tool", min: 1, max: 1 };
 
 export const COMMAND_SPECS = {
@@ -174,13 +174,13 @@ export const COMMAND_SPECS = {
       credentials: anyText("a file"),
       "tls-ca": anyText("a file"),
       pool: anyText("the name of a pool"),
-      slots: wholeNumber(1, MAX_SLOTS, `a whole number from 1 to ${MAX_SLOTS}`),
-      "max-workers": wholeNumber(1, 1_024, "a whole number from 1 to 1024"),
-      "warm-processes": wholeNumber(0, 64, "a whole number from 0 to 64"),
-      "warm-python-processes": wholeNumber(0, 16, "a whole number from 0 to 16"),
+      slots: wholeNumber(1, MAX_SLOTS),
+      "max-workers": wholeNumber(1, 1_024),
+      "warm-processes": wholeNumber(0, 64),
+      "warm-python-processes": wholeNumber(0, 16),
       "cache-dir": anyText("a folder"),
       "alive-file": anyText("a file"),
-      "drain-ms": wholeNumber(0, 300_000, "a whole number from 0 to 300000"),
+      "drain-ms": wholeNumber(0, 300_000),
     },
     positionals: { expects: "nothing, or credentials FOLDER NAME…", min: 0, max: Number.POSITIVE_INFINITY },
   },
@@ -231,8 +231,8 @@ export const COMMAND_SPECS = {
       ...REMOTE_OPTIONS,
       version: VERSION,
       since: { expects: "a time from 1m to 999999d, such as 12h or 7d", accepts: (text) => SINCE.test(text) },
-      sample: wholeNumber(1, 5_000, "a whole number from 1 to 5000"),
-      "max-skipped": wholeNumber(0, 5_000, "a whole number from 0 to 5000"),
+      sample: wholeNumber(1, 5_000),
+      "max-skipped": wholeNumber(0, 5_000),
     },
     positionals: TOOL_NAME,
   },

@@ -103,6 +103,11 @@ export function Empty({
   );
 }
 
+/** Replaces what a key without a scope cannot see or do. */
+export const MissingScope = ({ scope }: { readonly scope: string }): JSX.Element => (
+  <p class="faint">Your key does not have the scope {scope}.</p>
+);
+
 export const Loading = (): JSX.Element => (
   <div class="loading" role="status">
     Loading…

@@ -3,7 +3,7 @@
 import type { CallApproval, RunSummary } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Empty, ErrorBox, Loading, PageHead, Tabs, Time } from "../../parts/controls.tsx";
+import { Badge, Empty, ErrorBox, Loading, MissingScope, PageHead, Tabs, Time } from "../../parts/controls.tsx";
 import { Table } from "../../parts/table.tsx";
 import { Who } from "../../parts/who.tsx";
 import { collect } from "../../state/collect.ts";
@@ -79,7 +79,8 @@ function Waiting({ tenantId }: TenantProps): JSX.Element {
       {answered.map((one) => (
         <WaitOutcome key={`${one.id} ${one.wait.id}`} tenantId={tenantId} {...one} />
       ))}
-      {calls.length + versions.length + waits.length === 0 ? (
+      {can("calls:read") ? null : <MissingScope scope="calls:read" />}
+      {can("calls:read") && calls.length + versions.length + waits.length === 0 ? (
         <Empty title="Nothing waits for approval" command={`npx glovebox approvals --tenant ${tenantId}`}>
           A call of a destructive tool waits here until someone approves it. So does a durable run that needs a decision
           or an answer, and a version that requests more than the live one: another capability, host, secret, or a
@@ -120,9 +121,12 @@ function Waiting({ tenantId }: TenantProps): JSX.Element {
 }
 
 function Decided({ tenantId }: TenantProps): JSX.Element {
+  return can("calls:read") ? <DecidedCalls tenantId={tenantId} /> : <MissingScope scope="calls:read" />;
+}
+
+function DecidedCalls({ tenantId }: TenantProps): JSX.Element {
   const tenant = client.tenant(tenantId);
   const { value, error, reload } = useResource(`decided approvals ${tenantId}`, async () => {
-    if (!can("calls:read")) return [];
     const lists = await Promise.all(DECIDED.map((state) => collect(tenant.callApprovals({ state }), MAX_SHOWN)));
     return lists.flat().toSorted((one, other) => other.createdAt - one.createdAt);
   });

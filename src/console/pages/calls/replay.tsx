@@ -3,7 +3,7 @@
 import type { Call as CallData, Replay as ReplayData } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, ErrorBox, Facts, Loading } from "../../parts/controls.tsx";
+import { Badge, Button, ErrorBox, Facts, Loading, MissingScope } from "../../parts/controls.tsx";
 import { ErrorView, type StoredError } from "../../parts/error-view.tsx";
 import { Checkbox, SelectField } from "../../parts/forms/fields.tsx";
 import type { InputSchema } from "../../parts/input-form/form-schema.ts";
@@ -23,7 +23,7 @@ interface ReplayProps {
 }
 
 export function Replay({ tenantId, call }: ReplayProps): JSX.Element {
-  if (!can("calls:replay")) return <p class="faint">Your key does not have the scope calls:replay.</p>;
+  if (!can("calls:replay")) return <MissingScope scope="calls:replay" />;
   if (call.endedAt === null) return <p class="faint">A call can be replayed when it has ended.</p>;
   if (!call.isRecorded)
     return <RecordingHelp tenantId={tenantId} tool={call.tool} title="This call was not recorded" />;

@@ -3,7 +3,7 @@
 import type { Call as CallData } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { Badge, Button, Loading } from "../../parts/controls.tsx";
+import { Badge, Button, Loading, MissingScope } from "../../parts/controls.tsx";
 import { SelectField } from "../../parts/forms/fields.tsx";
 import { type InputSchema, initialValue } from "../../parts/input-form/form-schema.ts";
 import { InputForm } from "../../parts/input-form/input-form.tsx";
@@ -29,7 +29,7 @@ export function RunAgain({ tenantId, call }: { readonly tenantId: string; readon
   const [version, setVersion] = useState(call.version === null ? "" : String(call.version));
   const [edited, setInput] = useState<unknown>(call.input);
   const [result, setResult] = useState<CallData>();
-  if (!can("calls:run")) return <p class="faint">Your key does not have the scope calls:run.</p>;
+  if (!can("calls:run")) return <MissingScope scope="calls:run" />;
   const list = (versions.value ?? []).filter(({ state }) => state === "ready");
   const numbers = list.map((one) => one.version);
   // The list has the newest versions, and that of the call.

@@ -3,7 +3,7 @@
 import type { Rehearsal as RehearsalData } from "glovebox/client";
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Badge, Button, Empty, ErrorBox } from "../../parts/controls.tsx";
+import { Badge, Button, Empty, ErrorBox, MissingScope } from "../../parts/controls.tsx";
 import { SelectField, TextField } from "../../parts/forms/fields.tsx";
 import { RecordingHelp } from "../../parts/recording-help.tsx";
 import { Table } from "../../parts/table.tsx";
@@ -36,7 +36,7 @@ interface Shown {
 
 export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data: ToolData }): JSX.Element {
   const { shown, error, running, run } = useRehearsal(`${pathOf({ tenantId, name })}/rehearsals`);
-  if (!can("calls:replay")) return <p class="faint">Your key does not have the scope calls:replay.</p>;
+  if (!can("calls:replay")) return <MissingScope scope="calls:replay" />;
   const ready = data.versions.filter(({ state }) => state === "ready").map(({ version }) => version);
   const [newest] = ready;
   if (newest === undefined) return <Empty title="No version can run">Approve one of the versions first.</Empty>;

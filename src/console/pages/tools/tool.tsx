@@ -4,7 +4,17 @@ import type { Call, Release, ToolVersion, VersionStats } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { toVisibleText } from "../../../host/util/visible-text.ts";
-import { Badge, Button, chosenTab, Empty, ErrorBox, Loading, PageHead, Tabs } from "../../parts/controls.tsx";
+import {
+  Badge,
+  Button,
+  chosenTab,
+  Empty,
+  ErrorBox,
+  Loading,
+  MissingScope,
+  PageHead,
+  Tabs,
+} from "../../parts/controls.tsx";
 import { ErrorView } from "../../parts/error-view.tsx";
 import { ConfirmButton } from "../../parts/forms/dialog-form.tsx";
 import { type InputSchema, initialValue } from "../../parts/input-form/form-schema.ts";
@@ -118,7 +128,7 @@ function Run({
   const [id, setId] = useState<string>();
   const [startedAt, setStartedAt] = useState(0);
   const [isWaiting, setWaiting] = useState(false);
-  if (!can("calls:run")) return <p class="faint">Your key does not have the scope calls:run.</p>;
+  if (!can("calls:run")) return <MissingScope scope="calls:run" />;
   if (!isLive) {
     return (
       <Empty title="No version is live">
