@@ -33,10 +33,12 @@ export const PROBES = [
 ] as const;
 export type Probe = (typeof PROBES)[number];
 
+const MAX_EVIDENCE_LENGTH = 4_096;
+
 /** Result of each attempt. `isDenied`: whether it failed. `evidence`: the error's code, or what the probe could read or do. */
 export const ProbeReportSchema = z.record(
   z.enum(PROBES),
-  z.strictObject({ isDenied: z.boolean(), evidence: z.string().max(4_096) }),
+  z.strictObject({ isDenied: z.boolean(), evidence: z.string().max(MAX_EVIDENCE_LENGTH) }),
 );
 export type ProbeReport = z.infer<typeof ProbeReportSchema>;
 
@@ -100,9 +102,9 @@ async function runProbes(targets: ProbeTargets): Promise<ProbeReport> {
   const report: Partial<ProbeReport> = {};
   for (const [probe, attempt] of Object.entries(attempts(targets))) {
     try {
-      report[probe as Probe] = { isDenied: false, evidence: String(await attempt()).slice(0, 4_096) };
+      report[probe as Probe] = { isDenied: false, evidence: String(await attempt()).slice(0, MAX_EVIDENCE_LENGTH) };
     } catch (thrown) {
-      report[probe as Probe] = { isDenied: true, evidence: codeOf(thrown).slice(0, 4_096) };
+      report[probe as Probe] = { isDenied: true, evidence: codeOf(thrown).slice(0, MAX_EVIDENCE_LENGTH) };
     }
   }
   return report as ProbeReport;

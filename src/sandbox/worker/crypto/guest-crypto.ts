@@ -2,6 +2,7 @@
 // until the isolate is disposed. Requests come from an untrusted guest. Failures are returned as values, never thrown into the guest.
 import { randomFillSync, webcrypto } from "node:crypto";
 import { type JobAnswer, MAX_JOB_BYTES, MAX_JOBS, MAX_WAITING_BYTES } from "../../protocol/crypto-messages.ts";
+import { type CryptoAnswer, toAnswer } from "./answer.ts";
 import { Codecs } from "./codecs.ts";
 import { CryptoError, toFailure } from "./errors.ts";
 import { checkSubtleRequest } from "./job-limits.ts";
@@ -19,9 +20,6 @@ import {
 
 type CryptoKey = webcrypto.CryptoKey;
 type CryptoKeyPair = webcrypto.CryptoKeyPair;
-
-/** Response to a synchronous request: JSON text, or bytes. */
-export type CryptoAnswer = string | ArrayBuffer;
 
 export interface GuestCryptoOptions {
   readonly jobQueue: NativeJobQueue;
@@ -117,11 +115,11 @@ export class GuestCrypto {
     try {
       const { method, args } = parseCryptoRequest(text);
       const bytes = readBuffers(buffers);
-      if (method === "supports") return JSON.stringify({ ok: true, value: this.#supports(args, bytes) });
-      if (method === "cloneKey") return JSON.stringify({ ok: true, value: this.#keys.clone(args[0]) });
+      if (method === "supports") return toAnswer(this.#supports(args, bytes));
+      if (method === "cloneKey") return toAnswer(this.#keys.clone(args[0]));
       if (method === "forgetKeys") return this.#forget(args);
-      if (method === "openCodec") return JSON.stringify({ ok: true, value: this.#codecs.open(args) });
-      if (method === "closeCodecs") return JSON.stringify({ ok: true, value: this.#codecs.close(args) });
+      if (method === "openCodec") return toAnswer(this.#codecs.open(args));
+      if (method === "closeCodecs") return toAnswer(this.#codecs.close(args));
       if (method === "codecAtOnce") return copyOf(this.#codecs.atOnce(args, viewOf(bytes)));
       if (this.#keyOperations.has(method)) return this.#keyOperations.call(method, args, bytes);
       return this.#functions.call(method, args, bytes);

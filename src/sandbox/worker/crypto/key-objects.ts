@@ -14,6 +14,7 @@ import {
 import { promisify } from "node:util";
 import * as z from "zod";
 import type { KeyObjectMetadata } from "../../protocol/crypto-messages.ts";
+import { HandleSchema, NO_BYTES, TextSchema } from "./answer.ts";
 import { CryptoError } from "./errors.ts";
 import { checkKey, MAX_KEY_TEXT_BYTES, readPem } from "./key-material.ts";
 import type { KeyStore } from "./key-store.ts";
@@ -34,19 +35,17 @@ const EXPONENTS: readonly number[] = [3, 5, 17, 257, 65_537];
 /** Maximum size of a secret key: the same as for derived bits. */
 const MAX_SECRET_BYTES = 1024 * 1024;
 
-const Text = z.string().max(64);
-const Handle = z.int();
 const ImportSchema = z.strictObject({
   kind: z.enum(["private", "public"]),
   format: z.enum(["pem", "der", "jwk"]),
   type: z.enum(["pkcs1", "pkcs8", "sec1", "spki"]).optional(),
   hasPassphrase: z.boolean(),
-  jwk: z.record(Text, z.union([z.string().max(8 * 1024), z.boolean(), z.array(Text).max(16)])).optional(),
+  jwk: z.record(TextSchema, z.union([z.string().max(8 * 1024), z.boolean(), z.array(TextSchema).max(16)])).optional(),
 });
 const ExportSchema = z.strictObject({
   format: z.enum(["pem", "der", "jwk"]),
   type: z.enum(["pkcs1", "pkcs8", "sec1", "spki"]).optional(),
-  cipher: Text.optional(),
+  cipher: TextSchema.optional(),
 });
 const GenerateSchema = z.tuple([
   z.enum([
@@ -73,13 +72,13 @@ const GenerateSchema = z.tuple([
       .min(0)
       .max(2 ** 32 - 1)
       .optional(),
-    hashAlgorithm: Text.optional(),
-    mgf1HashAlgorithm: Text.optional(),
+    hashAlgorithm: TextSchema.optional(),
+    mgf1HashAlgorithm: TextSchema.optional(),
     saltLength: z.int().min(0).max(1_024).optional(),
     divisorLength: z.int().min(0).max(512).optional(),
-    namedCurve: Text.optional(),
+    namedCurve: TextSchema.optional(),
     paramEncoding: z.enum(["named", "explicit"]).optional(),
-    group: Text.optional(),
+    group: TextSchema.optional(),
   }),
 ]);
 type Generate = z.infer<typeof GenerateSchema>;
@@ -173,7 +172,7 @@ export class KeyObjects {
   }
 
   forget(args: readonly unknown[]): null {
-    for (const handle of z.array(Handle).parse(args[0])) this.#keys.delete(handle);
+    for (const handle of z.array(HandleSchema).parse(args[0])) this.#keys.delete(handle);
     return null;
   }
 
@@ -182,10 +181,10 @@ export class KeyObjects {
     const { kind, format, type, hasPassphrase, jwk } = ImportSchema.parse(args[0]);
     const create = kind === "private" ? createPrivateKey : createPublicKey;
     if (format === "jwk") return this.add(create({ key: jwk ?? {}, format } as JsonWebKeyInput));
-    const [material = new Uint8Array()] = bytes;
+    const [material = NO_BYTES] = bytes;
     if (material.byteLength > MAX_KEY_TEXT_BYTES)
       reject("OperationError", `A key must have at most ${MAX_KEY_TEXT_BYTES} bytes`);
-    const secret = hasPassphrase ? { passphrase: Buffer.from(bytes[1] ?? new Uint8Array()) } : {};
+    const secret = hasPassphrase ? { passphrase: Buffer.from(bytes[1] ?? NO_BYTES) } : {};
     if (format === "pem") {
       const text = readPem(material, kind, hasPassphrase);
       return this.add(create({ key: text, format, ...secret } as PrivateKeyInput & PublicKeyInput));
@@ -203,7 +202,7 @@ export class KeyObjects {
   export(args: readonly unknown[], bytes: readonly Uint8Array[]): unknown {
     const key = this.get(args[0]);
     const { format, type, cipher } = ExportSchema.parse(args[1]);
-    const secret = cipher === undefined ? {} : { cipher, passphrase: Buffer.from(bytes[0] ?? new Uint8Array()) };
+    const secret = cipher === undefined ? {} : { cipher, passphrase: Buffer.from(bytes[0] ?? NO_BYTES) };
     return key.export({ format, type, ...secret } as never);
   }
 
@@ -223,7 +222,7 @@ export class KeyObjects {
   }
 
   toCryptoKey(args: readonly unknown[], reader: RequestReader): unknown {
-    const usages = z.array(Text).max(64).parse(args[3]) as webcrypto.KeyUsage[];
+    const usages = z.array(TextSchema).max(64).parse(args[3]) as webcrypto.KeyUsage[];
     const key = this.get(args[0]).toCryptoKey(reader.algorithm(args[1]) as never, args[2] === true, usages);
     // The algorithm of an HKDF or PBKDF2 key does not contain its size.
     return this.#cryptoKeys.add(key, this.get(args[0]).symmetricKeySize);

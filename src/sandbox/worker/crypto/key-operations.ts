@@ -24,30 +24,27 @@ import {
 } from "node:crypto";
 import * as z from "zod";
 import { CERTIFICATE_FIELDS } from "../../protocol/guest-messages.ts";
+import { type CryptoAnswer, HandleSchema, NO_BYTES, TextSchema, toAnswer } from "./answer.ts";
 import { CryptoError } from "./errors.ts";
 import { MAX_KEY_TEXT_BYTES } from "./key-material.ts";
 import { KeyObjects } from "./key-objects.ts";
 import type { KeyStore } from "./key-store.ts";
 import { RequestReader } from "./read-request.ts";
 
-type Answer = string | ArrayBuffer;
 type Call = (args: readonly unknown[], bytes: readonly Uint8Array[]) => unknown;
 
 /** Maximum number of open signatures. The guest's own code opens one at a time. */
 const MAX_SIGNATURES = 16;
 const MAX_GROUPS = 256;
-const Text = z.string().max(64);
-const Handle = z.int();
 const SignSchema = z.strictObject({
   padding: z.int().optional(),
   saltLength: z.int().min(-8).max(1_024).optional(),
   dsaEncoding: z.enum(["der", "ieee-p1363"]).optional(),
 });
-const EncryptSchema = z.strictObject({ padding: z.int().optional(), oaepHash: Text.optional() });
+const EncryptSchema = z.strictObject({ padding: z.int().optional(), oaepHash: TextSchema.optional() });
 const PointFormat = z.enum(["compressed", "uncompressed", "hybrid"]);
 const RSA_FUNCTIONS = { privateDecrypt, privateEncrypt, publicDecrypt, publicEncrypt } as const;
 const RsaFunction = z.enum(["privateDecrypt", "privateEncrypt", "publicDecrypt", "publicEncrypt"]);
-const NOTHING = new Uint8Array();
 
 const joined = (...parts: readonly Uint8Array[]): Buffer =>
   Buffer.concat([Uint8Array.of(...new Uint8Array(Uint16Array.of(parts[0]?.byteLength ?? 0).buffer)), ...parts]);
@@ -65,7 +62,7 @@ function mechanism<Name extends keyof Mechanisms>(name: Name): Mechanisms[Name] 
 }
 
 function certificateOf(bytes: readonly Uint8Array[]): X509Certificate {
-  const [raw = NOTHING] = bytes;
+  const [raw = NO_BYTES] = bytes;
   if (raw.byteLength > MAX_KEY_TEXT_BYTES) {
     throw new CryptoError("OperationError", `A certificate must have at most ${MAX_KEY_TEXT_BYTES} bytes`);
   }
@@ -96,30 +93,30 @@ export class KeyOperations {
   }
 
   /** @throws {Error} any error, which the caller converts with `toFailure` */
-  call(name: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): Answer {
+  call(name: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): CryptoAnswer {
     const result = (this.#calls[name] as Call)(
       args,
       buffers.map((buffer) => new Uint8Array(buffer)),
     );
     if (result instanceof Uint8Array) return new Uint8Array(result).buffer;
-    return JSON.stringify({ ok: true, value: result ?? null });
+    return toAnswer(result ?? null);
   }
 
   #signature(handle: unknown): Sign | Verify {
-    const state = this.#signatures.get(Handle.parse(handle));
+    const state = this.#signatures.get(HandleSchema.parse(handle));
     if (state === undefined) throw new CryptoError("InvalidStateError", "The signature is already finished");
     return state;
   }
 
   #group(handle: unknown): DiffieHellmanGroup {
-    const group = this.#groups.get(Handle.parse(handle));
+    const group = this.#groups.get(HandleSchema.parse(handle));
     if (group === undefined) throw new CryptoError("TypeError", "Expected a Diffie-Hellman group");
     return group;
   }
 
   #openSignature(args: readonly unknown[]): number {
     if (this.#signatures.size >= MAX_SIGNATURES) this.#signatures.clear();
-    const [name, isVerify] = z.tuple([Text, z.boolean()]).parse(args);
+    const [name, isVerify] = z.tuple([TextSchema, z.boolean()]).parse(args);
     this.#lastHandle += 1;
     this.#signatures.set(this.#lastHandle, isVerify ? createVerify(name) : createSign(name));
     return this.#lastHandle;
@@ -129,8 +126,8 @@ export class KeyOperations {
   #sign(args: readonly unknown[], bytes: readonly Uint8Array[]): unknown {
     const [algorithm, handle, options] = args;
     const key = { key: this.keys.get(handle) as never, ...SignSchema.parse(options) };
-    const name = Text.nullable().parse(algorithm) ?? undefined;
-    const [data = NOTHING, signature] = bytes;
+    const name = TextSchema.nullable().parse(algorithm) ?? undefined;
+    const [data = NO_BYTES, signature] = bytes;
     return signature === undefined ? sign(name, data, key as never) : verify(name, data, key as never, signature);
   }
 
@@ -144,7 +141,7 @@ export class KeyOperations {
 
   #crypt(args: readonly unknown[], bytes: readonly Uint8Array[]): unknown {
     const run = RSA_FUNCTIONS[RsaFunction.parse(args[0])];
-    const [data = NOTHING, label] = bytes;
+    const [data = NO_BYTES, label] = bytes;
     const oaepLabel = label === undefined ? {} : { oaepLabel: Buffer.from(label) };
     return run({ key: this.keys.get(args[1]), ...EncryptSchema.parse(args[2]), ...oaepLabel } as never, data as never);
   }
@@ -159,14 +156,14 @@ export class KeyOperations {
     generateKeyObjects: (args) => this.keys.generate(args),
     keyObjectOf: (args) => this.keys.fromCryptoKey(args),
     cryptoKeyOf: (args) => this.keys.toCryptoKey(args, new RequestReader(this.#cryptoKeys, [])),
-    digestBytes: (args) => createHash(Text.parse(args[0])).digest().byteLength,
-    secretKeyObject: (_args, bytes) => this.keys.addSecret(bytes[0] ?? NOTHING),
+    digestBytes: (args) => createHash(TextSchema.parse(args[0])).digest().byteLength,
+    secretKeyObject: (_args, bytes) => this.keys.addSecret(bytes[0] ?? NO_BYTES),
     secretOf: (args) => this.keys.secretOf(args),
     curves: () => getCurves(),
     signData: (args, bytes) => this.#sign(args, bytes),
     openSignature: (args) => this.#openSignature(args),
     updateSignature: (args, bytes) => {
-      this.#signature(args[0]).update(bytes[0] ?? NOTHING);
+      this.#signature(args[0]).update(bytes[0] ?? NO_BYTES);
       return null;
     },
     endSignature: (args, bytes) => this.#endSignature(args, bytes),
@@ -177,32 +174,32 @@ export class KeyOperations {
         publicKey: KeyObject;
       }),
     ecdhGenerate: (args) => {
-      const ecdh = createECDH(Text.parse(args[0]));
+      const ecdh = createECDH(TextSchema.parse(args[0]));
       const point = ecdh.generateKeys();
       return joined(ecdh.getPrivateKey(), point);
     },
     ecdhPublic: (args, bytes) => {
-      const ecdh = createECDH(Text.parse(args[0]));
-      ecdh.setPrivateKey(bytes[0] ?? NOTHING);
+      const ecdh = createECDH(TextSchema.parse(args[0]));
+      ecdh.setPrivateKey(bytes[0] ?? NO_BYTES);
       return ecdh.getPublicKey();
     },
     ecdhSecret: (args, bytes) => {
-      const ecdh = createECDH(Text.parse(args[0]));
-      ecdh.setPrivateKey(bytes[0] ?? NOTHING);
-      return ecdh.computeSecret(bytes[1] ?? NOTHING);
+      const ecdh = createECDH(TextSchema.parse(args[0]));
+      ecdh.setPrivateKey(bytes[0] ?? NO_BYTES);
+      return ecdh.computeSecret(bytes[1] ?? NO_BYTES);
     },
     ecdhConvert: (args, bytes) => {
-      const [curve, format] = z.tuple([Text, PointFormat]).parse(args);
-      const point = Buffer.from(bytes[0] ?? NOTHING).toString("hex");
+      const [curve, format] = z.tuple([TextSchema, PointFormat]).parse(args);
+      const point = Buffer.from(bytes[0] ?? NO_BYTES).toString("hex");
       return Buffer.from(String(ECDH.convertKey(point, curve, "hex", "hex", format)), "hex");
     },
     encapsulate: (args) => {
       const { sharedKey, ciphertext } = mechanism("encapsulate")(this.keys.get(args[0]));
       return joined(sharedKey, ciphertext);
     },
-    decapsulate: (args, bytes) => mechanism("decapsulate")(this.keys.get(args[0]), bytes[0] ?? NOTHING),
+    decapsulate: (args, bytes) => mechanism("decapsulate")(this.keys.get(args[0]), bytes[0] ?? NO_BYTES),
     openGroup: (args) => {
-      const group = createDiffieHellmanGroup(Text.parse(args[0]));
+      const group = createDiffieHellmanGroup(TextSchema.parse(args[0]));
       if (this.#groups.size >= MAX_GROUPS)
         throw new CryptoError("QuotaExceededError", `${MAX_GROUPS} Diffie-Hellman groups are open already`);
       this.#lastHandle += 1;
@@ -210,7 +207,7 @@ export class KeyOperations {
       return { handle: this.#lastHandle, prime: group.getPrime("hex"), generator: group.getGenerator("hex") };
     },
     forgetGroups: (args) => {
-      for (const handle of z.array(Handle).parse(args[0])) this.#groups.delete(handle);
+      for (const handle of z.array(HandleSchema).parse(args[0])) this.#groups.delete(handle);
       return null;
     },
     groupGenerate: (args) => {
@@ -218,7 +215,7 @@ export class KeyOperations {
       const point = group.generateKeys();
       return joined(group.getPrivateKey(), point);
     },
-    groupSecret: (args, bytes) => this.#group(args[0]).computeSecret(bytes[0] ?? NOTHING),
+    groupSecret: (args, bytes) => this.#group(args[0]).computeSecret(bytes[0] ?? NO_BYTES),
     readCertificate: (_args, bytes) => {
       const certificate = certificateOf(bytes);
       const facts = CERTIFICATE_FIELDS.map((name) => [name, (certificate as unknown as Record<string, unknown>)[name]]);
@@ -231,7 +228,7 @@ export class KeyOperations {
     askCertificate: (args, bytes) => {
       const certificate = certificateOf(bytes);
       const [question, subject] = z
-        .tuple([z.enum(CERTIFICATE_QUESTIONS), z.union([z.string().max(256), Handle, z.null()])])
+        .tuple([z.enum(CERTIFICATE_QUESTIONS), z.union([z.string().max(256), HandleSchema, z.null()])])
         .parse(args);
       switch (question) {
         case "checkIssued":

@@ -23,12 +23,12 @@ import {
 import { promisify } from "node:util";
 import * as z from "zod";
 import { MAX_PIECE_BYTES } from "../../protocol/crypto-messages.ts";
+import { type CryptoAnswer, HandleSchema, NO_BYTES, TextSchema, toAnswer } from "./answer.ts";
 import { CryptoError } from "./errors.ts";
 import { checkArgon2, checkPbkdf2, checkPrimality, checkScrypt } from "./job-limits.ts";
 
 type State = Hash | Hmac | Cipheriv | Decipheriv;
-type Answer = string | ArrayBuffer;
-type Call = (args: readonly unknown[], bytes: readonly Uint8Array[]) => Answer;
+type Call = (args: readonly unknown[], bytes: readonly Uint8Array[]) => CryptoAnswer;
 
 /** Maximum number of open hashes and ciphers of one isolate. Each takes one or two kilobytes. */
 const MAX_STATES = 1_024;
@@ -37,15 +37,13 @@ const MAX_OUTPUT_BYTES = 1024 * 1024;
 const CIPHERS =
   /^(?:aes-?(?:128|192|256)-(?:cbc|ccm|ctr|gcm|ecb|cfb|cfb1|cfb8|ocb|ofb)|id-aes(?:128|192|256)-[cg]cm|chacha20-poly1305)$/i;
 
-const Text = z.string().max(64);
 const Length = z.int().min(0).max(MAX_OUTPUT_BYTES);
 const OutputLength = Length.nullable();
-const Handle = z.int();
-const HashArgs = z.tuple([Text, OutputLength]);
-const CipherArgs = z.tuple([Text, z.boolean(), z.int().min(1).max(16).nullable()]);
-const CipherInfoArgs = z.tuple([z.union([Text, z.int()]), z.int().nullable(), z.int().nullable()]);
+const HashArgs = z.tuple([TextSchema, OutputLength]);
+const CipherArgs = z.tuple([TextSchema, z.boolean(), z.int().min(1).max(16).nullable()]);
+const CipherInfoArgs = z.tuple([z.union([TextSchema, z.int()]), z.int().nullable(), z.int().nullable()]);
 const DerivationArgs = z.tuple([
-  Text,
+  TextSchema,
   z
     .int()
     .min(1)
@@ -89,8 +87,6 @@ function toBuffer(bytes: Uint8Array): ArrayBuffer {
   return new Uint8Array(bytes).buffer;
 }
 
-const value = (given: unknown): string => JSON.stringify({ ok: true, value: given });
-
 /** Returns the required number of buffers after checking their sizes. */
 function take(bytes: readonly Uint8Array[], count: number): Uint8Array[] {
   if (bytes.length < count) throw new CryptoError("TypeError", "Expected bytes");
@@ -102,7 +98,7 @@ function take(bytes: readonly Uint8Array[], count: number): Uint8Array[] {
 }
 
 function takeKey(bytes: readonly Uint8Array[]): Uint8Array {
-  const [key = new Uint8Array()] = take(bytes, 1);
+  const [key = NO_BYTES] = take(bytes, 1);
   if (key.byteLength > MAX_KEY_BYTES)
     throw new CryptoError("OperationError", `A key must have at most ${MAX_KEY_BYTES} bytes`);
   return key;
@@ -124,7 +120,7 @@ export class NodeFunctions {
   }
 
   /** @throws {Error} any error, which the caller converts with `toFailure` */
-  call(name: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): Answer {
+  call(name: string, args: readonly unknown[], buffers: readonly ArrayBuffer[]): CryptoAnswer {
     const run = Object.hasOwn(this.#calls, name) ? this.#calls[name] : undefined;
     if (run === undefined) throw new CryptoError("NotSupportedError", `Unknown function "${name}"`);
     const bytes = buffers.map((buffer) => new Uint8Array(buffer));
@@ -137,18 +133,18 @@ export class NodeFunctions {
     }
     this.#lastHandle += 1;
     this.#states.set(this.#lastHandle, state);
-    return value(this.#lastHandle);
+    return toAnswer(this.#lastHandle);
   }
 
   #state<Kind extends State>(args: readonly unknown[]): Kind {
-    const state = this.#states.get(Handle.parse(args[0]));
+    const state = this.#states.get(HandleSchema.parse(args[0]));
     if (state === undefined) throw new CryptoError("InvalidStateError", "The hash or cipher is already finished");
     return state as Kind;
   }
 
   #close<Kind extends State>(args: readonly unknown[]): Kind {
     const state = this.#state<Kind>(args);
-    this.#states.delete(Handle.parse(args[0]));
+    this.#states.delete(HandleSchema.parse(args[0]));
     return state;
   }
 
@@ -157,8 +153,8 @@ export class NodeFunctions {
    * lacks a method, the resulting TypeError is returned to the guest.
    */
   readonly #calls: { readonly [name: string]: Call } = {
-    hashes: () => value(getHashes()),
-    ciphers: () => value(getCiphers().filter((name) => CIPHERS.test(name))),
+    hashes: () => toAnswer(getHashes()),
+    ciphers: () => toAnswer(getCiphers().filter((name) => CIPHERS.test(name))),
     cipherInfo: (args) => {
       const [name, keyLength, ivLength] = CipherInfoArgs.parse(args);
       const options = {
@@ -166,57 +162,57 @@ export class NodeFunctions {
         ...(ivLength === null ? {} : { ivLength }),
       };
       const info = getCipherInfo(name as string, options);
-      return value(info !== undefined && CIPHERS.test(info.name) ? info : null);
+      return toAnswer(info !== undefined && CIPHERS.test(info.name) ? info : null);
     },
     hash: (args, bytes) => {
       const [algorithm, outputLength] = HashArgs.parse(args);
-      const [data = new Uint8Array()] = take(bytes, 1);
+      const [data = NO_BYTES] = take(bytes, 1);
       return toBuffer(createHash(algorithm, hashOptions(outputLength)).update(data).digest());
     },
     hmac: (args, bytes) => {
-      const [, data = new Uint8Array()] = take(bytes, 2);
-      return toBuffer(createHmac(Text.parse(args[0]), takeKey(bytes)).update(data).digest());
+      const [, data = NO_BYTES] = take(bytes, 2);
+      return toBuffer(createHmac(TextSchema.parse(args[0]), takeKey(bytes)).update(data).digest());
     },
     openHash: (args) => {
       const [algorithm, outputLength] = HashArgs.parse(args);
       return this.#open(createHash(algorithm, hashOptions(outputLength)));
     },
-    openHmac: (args, bytes) => this.#open(createHmac(Text.parse(args[0]), takeKey(bytes))),
+    openHmac: (args, bytes) => this.#open(createHmac(TextSchema.parse(args[0]), takeKey(bytes))),
     copyHash: (args) => this.#open(this.#state<Hash>(args).copy(hashOptions(OutputLength.parse(args[1] ?? null)))),
     updateHash: (args, bytes) => {
       this.#state<Hash>(args).update(take(bytes, 1)[0] ?? "");
-      return value(null);
+      return toAnswer(null);
     },
     digest: (args) => toBuffer(this.#close<Hash>(args).digest()),
     openCipher: (args, bytes) => this.#openCipher(args, bytes),
-    updateCipher: (args, bytes) => toBuffer(this.#state<Cipheriv>(args).update(take(bytes, 1)[0] ?? new Uint8Array())),
+    updateCipher: (args, bytes) => toBuffer(this.#state<Cipheriv>(args).update(take(bytes, 1)[0] ?? NO_BYTES)),
     endCipher: (args) => {
       const cipher = this.#close<CipherGCM>(args);
       const last = cipher.final();
       // Return the tag together with the last bytes, so that the state can be released now.
-      const tag = typeof cipher.getAuthTag === "function" ? tagOf(cipher) : new Uint8Array();
+      const tag = typeof cipher.getAuthTag === "function" ? tagOf(cipher) : NO_BYTES;
       return toBuffer(Buffer.concat([Uint8Array.of(tag.byteLength), tag, last]));
     },
     setAad: (args, bytes) => {
       const plaintextLength = Length.nullable().parse(args[1] ?? null);
-      const [aad = new Uint8Array()] = take(bytes, 1);
+      const [aad = NO_BYTES] = take(bytes, 1);
       this.#state<CipherGCM>(args).setAAD(aad, plaintextLength === null ? undefined : { plaintextLength });
-      return value(null);
+      return toAnswer(null);
     },
     setTag: (args, bytes) => {
-      this.#state<DecipherGCM>(args).setAuthTag(take(bytes, 1)[0] ?? new Uint8Array());
-      return value(null);
+      this.#state<DecipherGCM>(args).setAuthTag(take(bytes, 1)[0] ?? NO_BYTES);
+      return toAnswer(null);
     },
     setPadding: (args) => {
       this.#state<Cipheriv>(args).setAutoPadding(args[1] === true);
-      return value(null);
+      return toAnswer(null);
     },
     close: (args) => {
-      for (const handle of z.array(Handle).max(MAX_STATES).parse(args[0])) this.#states.delete(handle);
-      return value(null);
+      for (const handle of z.array(HandleSchema).max(MAX_STATES).parse(args[0])) this.#states.delete(handle);
+      return toAnswer(null);
     },
     hkdf: (args, bytes) => {
-      const [digest, length] = z.tuple([Text, Length]).parse(args);
+      const [digest, length] = z.tuple([TextSchema, Length]).parse(args);
       const [key, salt, info] = take(bytes, 3) as [Uint8Array, Uint8Array, Uint8Array];
       return hkdfSync(digest, key, salt, info, length);
     },
@@ -261,7 +257,7 @@ export class NodeFunctions {
 
 function prepareCheckPrime(args: readonly unknown[], bytes: readonly Uint8Array[]): () => Promise<ArrayBuffer> {
   const [checks] = z.tuple([z.int().min(0)]).parse(args);
-  const [candidate = new Uint8Array()] = take(bytes, 1);
+  const [candidate = NO_BYTES] = take(bytes, 1);
   checkPrimality(8 * candidate.byteLength, checks);
   return async () => toBuffer(Uint8Array.of((await isPrime(candidate, { checks })) ? 1 : 0));
 }
@@ -284,6 +280,6 @@ function tagOf(cipher: CipherGCM): Uint8Array {
     return cipher.getAuthTag();
   } catch {
     // The mode has no authentication tag.
-    return new Uint8Array();
+    return NO_BYTES;
   }
 }

@@ -2,7 +2,8 @@
 import ivm from "isolated-vm";
 import type { GuestRequestKind } from "../../protocol/guest-messages.ts";
 import { isPlatformModuleName, type PlatformModuleName } from "../../protocol/platform-modules.ts";
-import type { CryptoAnswer, GuestCrypto } from "../crypto/guest-crypto.ts";
+import type { CryptoAnswer } from "../crypto/answer.ts";
+import type { GuestCrypto } from "../crypto/guest-crypto.ts";
 import { type Deterministic, RandomBytes } from "../random-bytes.ts";
 import type { Engine } from "./engine.ts";
 
