@@ -270,7 +270,7 @@ export class ToolIsolate {
       this.#header = header ?? "";
       const args = [evaluate.derefInto(), this.#header, ...modules];
       const end = await (this.#turns === undefined
-        ? this.#exchange("load", ...args)
+        ? this.#exchange(() => void this.#run("load", undefined, ...args))
         : this.#exchangeTurn("load", args));
       if (end.outcome === "ready") this.#loaded = bundle.sha256;
       return end;
@@ -291,7 +291,7 @@ export class ToolIsolate {
 
   /** Returns the tool's definition as JSON text. */
   describe(): Promise<GuestEnd> {
-    return this.#exchange("describe");
+    return this.#exchange(() => void this.#run("describe", undefined));
   }
 
   /** Runs one call. */
@@ -300,11 +300,11 @@ export class ToolIsolate {
     const { header, input, callId, tenantId, bytes, stream, until } = call;
     if (this.#turns !== undefined) return this.#callLater(call);
     if (until !== undefined && bytes === undefined && stream !== true && !this.isRunning) {
-      const newHeader = header === this.#header ? undefined : header;
-      const newTenantId = tenantId === this.#tenantId ? undefined : tenantId;
-      this.#header = header;
-      this.#tenantId = tenantId;
-      return this.#exchangeNow(until, input, callId, newHeader, newTenantId);
+      const args = [input, callId, ...this.#takeChanged(header, tenantId)];
+      return this.#exchange(() => {
+        this.#runNow(until, "invoke-now", undefined, ...args);
+        this.#reportLeft();
+      });
     }
     const ended = this.#callLater(call);
     if (until !== undefined) this.#reportLeft();
@@ -313,19 +313,27 @@ export class ToolIsolate {
 
   /** Runs one call on another thread. */
   #callLater({ header, input, callId, tenantId, bytes, stream, until }: GuestCall): Promise<GuestEnd> {
-    const newHeader = header === this.#header ? undefined : header;
-    const newTenantId = tenantId === this.#tenantId ? undefined : tenantId;
-    const isPlain = bytes === undefined && stream !== true;
+    const [newHeader, newTenantId] = this.#takeChanged(header, tenantId);
+    const args: unknown[] = [input, callId];
+    if (bytes !== undefined || stream === true) {
+      const parts = bytes === undefined ? [] : [bytes.header, copyIn(bytes.data)];
+      args.push(newHeader, newTenantId, stream === true, ...parts);
+    } else if (this.#turns !== undefined || newHeader !== undefined || newTenantId !== undefined) {
+      args.push(newHeader, newTenantId);
+    }
+    if (this.#turns !== undefined) return this.#exchangeTurn("call", args, until);
+    return this.#exchange(() => void this.#run("invoke", undefined, ...args));
+  }
+
+  /** Returns the header and the tenant if the guest does not have them from an earlier call, and remembers them. */
+  #takeChanged(header: string, tenantId: string): readonly [header: string | undefined, tenantId: string | undefined] {
+    const changed = [
+      header === this.#header ? undefined : header,
+      tenantId === this.#tenantId ? undefined : tenantId,
+    ] as const;
     this.#header = header;
     this.#tenantId = tenantId;
-    if (this.#turns !== undefined && isPlain) {
-      return this.#exchangeTurn("call", [input, callId, newHeader, newTenantId], until);
-    }
-    if (isPlain && newHeader === undefined && newTenantId === undefined) return this.#exchange("invoke", input, callId);
-    if (isPlain) return this.#exchange("invoke", input, callId, newHeader, newTenantId);
-    const parts = bytes === undefined ? [] : [bytes.header, copyIn(bytes.data)];
-    const args = [input, callId, newHeader, newTenantId, stream === true, ...parts];
-    return this.#turns === undefined ? this.#exchange("invoke", ...args) : this.#exchangeTurn("call", args, until);
+    return changed;
   }
 
   /** Lets a streaming tool produce this number of further chunks. */
@@ -425,27 +433,28 @@ export class ToolIsolate {
     for (const resolve of waiting) resolve();
   }
 
-  #exchange(kind: EnterKind, ...args: unknown[]): Promise<GuestEnd> {
+  /**
+   * Makes the guest do something that has an end: load, describe or run a tool.
+   * @param enter makes the first entry into the guest
+   * @param check may replace the end
+   */
+  #exchange(enter: () => void, check = (end: GuestEnd): GuestEnd => end): Promise<GuestEnd> {
     return new Promise((resolve) => {
       this.#finish = (end) => {
         this.#finish = undefined;
-        resolve(end);
+        resolve(check(end));
       };
       if (this.isDisposed) this.#finish(this.#stopped("isolate-failed"));
-      else void this.#run(kind, undefined, ...args);
+      else enter();
     });
   }
 
   /** As `#exchange`, for a repeatable call. */
   #exchangeTurn(kind: "load" | "call", args: readonly unknown[], until?: GuestDeadline): Promise<GuestEnd> {
-    return new Promise((resolve) => {
-      this.#finish = (end) => {
-        this.#finish = undefined;
-        resolve(this.#checkTurns(kind, end));
-      };
-      if (this.isDisposed) this.#finish(this.#stopped("isolate-failed"));
-      else this.#turns?.start(kind, args, until);
-    });
+    return this.#exchange(
+      () => this.#turns?.start(kind, args, until),
+      (end) => this.#checkTurns(kind, end),
+    );
   }
 
   /** Replaces the end of a call that did not need all turns of its recording. */
@@ -484,18 +493,6 @@ export class ToolIsolate {
     const turns = this.#turns;
     if (turns === undefined) return this.#run("answer", undefined, ...args);
     return new Promise((resolve) => turns.complete("job", id, args, { onLeft: resolve }));
-  }
-
-  #exchangeNow(until: GuestDeadline, ...args: unknown[]): Promise<GuestEnd> {
-    return new Promise((resolve) => {
-      this.#finish = (end) => {
-        this.#finish = undefined;
-        resolve(end);
-      };
-      if (this.isDisposed) this.#finish(this.#stopped("isolate-failed"));
-      else this.#runNow(until, "invoke-now", undefined, ...args);
-      this.#reportLeft();
-    });
   }
 
   #reportLeft(): void {
