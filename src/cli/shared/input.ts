@@ -8,6 +8,7 @@ import { addAbortSignal, type Readable } from "node:stream";
 import { numberIssueOf } from "../../host/json/exact-numbers.ts";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
+import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { UsageError } from "../usage.ts";
 
@@ -69,17 +70,14 @@ async function readText(stream: Readable, where: string, signal: AbortSignal): P
   }
 }
 
-const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 /** Returns the only required property of a schema if it is a string. */
 function soleTextProperty(schema: JsonSchema): string | undefined {
   const { required, properties } = schema;
   const names = Array.isArray(required) ? required : [];
   const [name] = names;
-  if (names.length !== 1 || typeof name !== "string" || !isObject(properties)) return undefined;
+  if (names.length !== 1 || typeof name !== "string" || !isJsonObject(properties)) return undefined;
   const property = properties[name];
-  return isObject(property) && property.type === "string" ? name : undefined;
+  return isJsonObject(property) && property.type === "string" ? name : undefined;
 }
 
 async function readInputFile(file: string, schema: JsonSchema, signal: AbortSignal): Promise<unknown> {

@@ -1,6 +1,7 @@
 // Entry of this folder: compiles untrusted JSON Schemas and validates JSON values against them. The time of a validation is bounded for
 // every schema and value. No code is generated from a schema, nothing is fetched for it, and the given object is not changed.
 
+import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 import { BudgetClock } from "./checks/budget-clock.ts";
 import { runGuarded } from "./checks/guard.ts";
 import type { SchemaGuide } from "./coercion/applicable.ts";
@@ -9,7 +10,7 @@ import type { ValidationOutcome, ValidationStopReason } from "./outcome.ts";
 import { type Dialect, refHidesSiblings } from "./schema/keywords.ts";
 import { evaluate, evaluateQuietly, type SchemaNode } from "./schema/node.ts";
 import { compileDocument } from "./schema/schema-compiler.ts";
-import { copySchema, isObject, type Schema } from "./schema/schema-copy.ts";
+import { copySchema, type Schema } from "./schema/schema-copy.ts";
 import { SchemaDocument } from "./schema/schema-document.ts";
 import { createReject, type SchemaErrorCode } from "./schema/schema-error.ts";
 import { SchemaRun, StopSignal } from "./schema-run.ts";
@@ -74,7 +75,7 @@ export function compileSchema(schema: unknown, options: CompileSchemaOptions = {
     refHidesSiblings: refHidesSiblings(document.dialect),
     resolve: (part, reference) => document.resolve(part, "$ref", reference).schema,
     fits: (part, value, run) => {
-      if (!isObject(part)) return part;
+      if (!isJsonObject(part)) return part;
       const node = nodeOf(part);
       return node === undefined || evaluateQuietly(node, value, run, undefined);
     },
@@ -105,12 +106,12 @@ const ANNOTATIONS: readonly string[] = [
 const SHALLOW_KEYWORDS: readonly string[] = ["type", "required", ...ANNOTATIONS];
 
 const hasOnly = (schema: Schema, keywords: readonly string[]): boolean =>
-  !isObject(schema) || Object.keys(schema).every((keyword) => keywords.includes(keyword));
+  !isJsonObject(schema) || Object.keys(schema).every((keyword) => keywords.includes(keyword));
 
 const isShallow = (schema: Schema): boolean => hasOnly(schema, SHALLOW_KEYWORDS);
 
 function acceptsObjects(schema: Schema): boolean {
-  if (!isObject(schema)) return schema;
+  if (!isJsonObject(schema)) return schema;
   const { type = "object" } = schema;
   return hasOnly(schema, ["type", ...ANNOTATIONS]) && [type].flat().includes("object");
 }

@@ -2,6 +2,7 @@
 // library are not trusted: only a settled result with a value and without issues counts as valid.
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
+import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 import { ignoreOutcome, isThenable, runCallback } from "../util/host-callback.ts";
 import { escapeStep } from "./json-pointer.ts";
 
@@ -103,8 +104,7 @@ export function toJsonSchema(schema: StandardSchemaV1, side: "input" | "output")
       ignoreOutcome(() => converted);
       return undefined;
     }
-    const isObject = typeof converted === "object" && converted !== null && !Array.isArray(converted);
-    return isObject ? (JSON.parse(JSON.stringify(converted)) as JsonSchema) : undefined;
+    return isJsonObject(converted) ? (JSON.parse(JSON.stringify(converted)) as JsonSchema) : undefined;
   } catch {
     return undefined;
   }

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, strictObject } from "../../sandbox/contract/plain-object.ts";
+import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 import type { AssistantMessage, FinishReason, ModelEvent, ModelToolCall, ModelUsage } from "../agent/model.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { ignoreOutcome, isThenable } from "../util/host-callback.ts";
@@ -9,7 +10,6 @@ import { CallReader } from "./calls.ts";
 import { ChatAnswer } from "./chat-answer.ts";
 import { ResponsesAnswer } from "./responses-answer.ts";
 import { checkOpenAITools, type OpenAIApi, type OpenAITools } from "./tools.ts";
-import { isRecord } from "./wire.ts";
 
 /** Options for reading an answer. */
 export interface ReadOptions {
@@ -64,7 +64,7 @@ export function readAnswer(response: unknown, tools?: OpenAITools, options: Read
     ignoreOutcome(() => response);
     throw new ToolError("PARAM_INVALID", "response: Expected a response, got a promise. Await it first");
   }
-  if (!isRecord(response))
+  if (!isJsonObject(response))
     throw new ToolError("PARAM_INVALID", `response: Expected a response, got ${describeKind(response)}`);
   checkOpenAITools(tools, "tools");
   parseOptions(ReadOptionsSchema, options, "options");

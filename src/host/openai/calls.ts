@@ -1,10 +1,11 @@
 // Converts calls in a model's answer to ModelToolCalls. A call that cannot be read has a problem, worded so that the model can correct it.
 import { randomUUID } from "node:crypto";
+import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 import type { ModelToolCall } from "../agent/model.ts";
 import { ignoreOutcome } from "../util/host-callback.ts";
 import { withoutPrefix } from "./tool-names.ts";
 import type { OpenAITools } from "./tools.ts";
-import { ANSWER_LIMITS, isRecord, list, text } from "./wire.ts";
+import { ANSWER_LIMITS, list, text } from "./wire.ts";
 
 /** A call as the answer contains it, read field by field. */
 export interface RawCall {
@@ -39,7 +40,7 @@ function parse(json: string): Parsed {
 }
 
 /** Returns whether the text is a complete JSON object: anything appended to it would make it invalid. */
-export const isObjectText = (json: string): boolean => isRecord(parse(json)?.value);
+export const isObjectText = (json: string): boolean => isJsonObject(parse(json)?.value);
 
 /** Returns a call's arguments as text. Some providers send an object instead of its text, or nothing. */
 export function argumentsTextOf(given: unknown): string {
@@ -148,10 +149,10 @@ export class CallReader {
     if (!PARALLEL_NAMES.has(bare) || [name, bare].some((each) => this.#tools?.names.has(each))) return undefined;
     if (argumentsText.length > ANSWER_LIMITS.argumentChars) return undefined;
     const parsed = parse(argumentsText)?.value;
-    if (!isRecord(parsed)) return undefined;
+    if (!isJsonObject(parsed)) return undefined;
     const uses = list(parsed.tool_uses ?? parsed.tool_calls ?? parsed.calls);
     const calls = uses.slice(0, ANSWER_LIMITS.calls + 1).flatMap((use, at): RawCall[] => {
-      if (!isRecord(use)) return [];
+      if (!isJsonObject(use)) return [];
       const recipient = text(use.recipient_name) ?? text(use.name) ?? text(use.tool_name);
       const args = argumentsTextOf(use.parameters ?? use.arguments ?? use.args);
       const id = raw.id === undefined || raw.id === "" ? undefined : `${raw.id.slice(0, 56)}_${at + 1}`;
@@ -163,5 +164,5 @@ export class CallReader {
 
 /** Returns the value of `input` if it is the only property. */
 export function unwrapInput(value: unknown): unknown {
-  return isRecord(value) && Object.hasOwn(value, "input") && Object.keys(value).length === 1 ? value.input : value;
+  return isJsonObject(value) && Object.hasOwn(value, "input") && Object.keys(value).length === 1 ? value.input : value;
 }

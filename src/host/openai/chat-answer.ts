@@ -1,5 +1,6 @@
 // Reads an answer of Chat Completions, whole or in chunks, from OpenAI or a compatible server. Calls arrive by index, by id or by neither;
 // a call may span several chunks, and a chunk may contain several calls.
+import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 import type {
   AssistantMessage,
   AssistantPart,
@@ -9,17 +10,7 @@ import type {
   ModelUsage,
 } from "../agent/model.ts";
 import { ARGUMENTS_TOO_LONG, argumentsTextOf, type CallReader, CUT_OFF, isObjectText } from "./calls.ts";
-import {
-  ANSWER_LIMITS,
-  index,
-  isRecord,
-  type Json,
-  list,
-  record,
-  sizeOfItem,
-  text,
-  toModelResponseError,
-} from "./wire.ts";
+import { ANSWER_LIMITS, index, type Json, list, record, sizeOfItem, text, toModelResponseError } from "./wire.ts";
 
 /** The provider of items that are replayed to Chat Completions. */
 export const CHAT_PROVIDER = "openai-chat";
@@ -99,23 +90,23 @@ export class ChatAnswer {
   /** Processes a chunk, or a whole completion. @throws {ModelResponseError} if it is an error */
   *push(given: unknown): Generator<ModelEvent> {
     const chunk = record(given);
-    if (isRecord(chunk.error)) throw toModelResponseError(chunk.error);
+    if (isJsonObject(chunk.error)) throw toModelResponseError(chunk.error);
     const { prompt_tokens: inputTokens, completion_tokens: outputTokens } = record(chunk.usage);
     if (typeof inputTokens === "number" && typeof outputTokens === "number")
       this.#usage = { inputTokens, outputTokens };
     const choices = list(chunk.choices).map(record);
     const choice = choices.find((each) => each.index === 0 || each.index === undefined);
     if (choice === undefined) return;
-    const delta = isRecord(choice.delta) ? choice.delta : record(choice.message);
+    const delta = isJsonObject(choice.delta) ? choice.delta : record(choice.message);
     yield* this.#addText(delta.content);
     if (text(delta.refusal)) {
       this.#hasRefusal = true;
       yield* this.#addText(delta.refusal);
     }
     this.#addReasoning(delta);
-    for (const call of list(delta.tool_calls)) if (isRecord(call)) yield* this.#addCall(call);
+    for (const call of list(delta.tool_calls)) if (isJsonObject(call)) yield* this.#addCall(call);
     // The predecessor of tool_calls.
-    if (isRecord(delta.function_call)) yield* this.#addCall({ index: 0, function: delta.function_call });
+    if (isJsonObject(delta.function_call)) yield* this.#addCall({ index: 0, function: delta.function_call });
     this.#finish ??= text(choice.finish_reason) || undefined;
   }
 
@@ -157,7 +148,7 @@ export class ChatAnswer {
   }
 
   *#addCall(call: Json): Generator<ModelEvent> {
-    const kind = isRecord(call.custom) ? "custom" : "function";
+    const kind = isJsonObject(call.custom) ? "custom" : "function";
     const fields = record(call[kind]);
     const name = text(fields.name) ?? "";
     const given = argumentsTextOf(kind === "custom" ? fields.input : fields.arguments);
@@ -174,7 +165,8 @@ export class ChatAnswer {
     slot.kind = kind;
     if (name !== slot.name) slot.name = (slot.name + name).slice(0, ANSWER_LIMITS.nameChars + 1);
     // Google rejects a replayed call without its extra_content.
-    if (isRecord(call.extra_content) && sizeOfItem(call.extra_content) !== undefined) slot.extra = call.extra_content;
+    if (isJsonObject(call.extra_content) && sizeOfItem(call.extra_content) !== undefined)
+      slot.extra = call.extra_content;
     // Some servers repeat the complete arguments at the end.
     if (given !== "" && slot.isWhole && slot.written === given) return;
     this.#spend(given.length);

@@ -1,4 +1,5 @@
 // Converts a conversation to Chat Completions messages.
+import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 import type { Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { CHAT_PROVIDER } from "./chat-answer.ts";
@@ -13,7 +14,7 @@ import {
 } from "./output.ts";
 import { ToolNames } from "./tool-names.ts";
 import { checkOpenAITools, type OpenAITools } from "./tools.ts";
-import { isRecord, type Json } from "./wire.ts";
+import type { Json } from "./wire.ts";
 
 /** A message, assignable to the type of OpenAI's package. */
 export type ChatMessage = { readonly role: string; readonly [field: string]: unknown };
@@ -58,7 +59,8 @@ function toCalls({ content }: AssistantTurn, names: ToolNames): readonly Json[] 
   return content.flatMap((part, at) => {
     if (part.type !== "tool-call") return [];
     const next = content[at + 1];
-    const own = next?.type === "provider" && next.provider === CHAT_PROVIDER && isRecord(next.item) ? next.item : {};
+    const own =
+      next?.type === "provider" && next.provider === CHAT_PROVIDER && isJsonObject(next.item) ? next.item : {};
     const extra = own.type === "extra_content" ? { extra_content: own.extra_content } : {};
     return [{ ...toCall(part.call, names), ...extra }];
   });
@@ -67,7 +69,7 @@ function toCalls({ content }: AssistantTurn, names: ToolNames): readonly Json[] 
 /** Returns the reasoning to replay: providers accept it only until the next user message. */
 function toReasoning({ content, isPast }: AssistantTurn): Json {
   for (const part of content) {
-    if (isPast || part.type !== "provider" || part.provider !== CHAT_PROVIDER || !isRecord(part.item)) continue;
+    if (isPast || part.type !== "provider" || part.provider !== CHAT_PROVIDER || !isJsonObject(part.item)) continue;
     const { type, reasoning_content, reasoning, reasoning_details } = part.item;
     if (type !== "reasoning") continue;
     return Object.fromEntries(

@@ -1,19 +1,10 @@
 // Reads an answer of the Responses API, whole or as events: text, calls, and items to be replayed. Events may be missing, repeated, out of
 // order or forged. A call is complete when its item is complete, or when the answer ends without a sign that it was cut off.
+import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 import type { AssistantMessage, FinishReason, ModelEvent, ModelToolCall, ModelUsage } from "../agent/model.ts";
 import { ARGUMENTS_TOO_LONG, argumentsTextOf, type CallReader, CUT_OFF, isObjectText } from "./calls.ts";
 import { type ItemKind, ItemSlot, isCall, isOtherCall, kindOf } from "./response-item.ts";
-import {
-  ANSWER_LIMITS,
-  index,
-  isRecord,
-  type Json,
-  list,
-  record,
-  sizeOfItem,
-  text,
-  toModelResponseError,
-} from "./wire.ts";
+import { ANSWER_LIMITS, index, type Json, list, record, sizeOfItem, text, toModelResponseError } from "./wire.ts";
 
 /** The provider of items that are replayed to the Responses API. */
 export const RESPONSES_PROVIDER = "openai-responses";
@@ -59,7 +50,7 @@ export class ResponsesAnswer {
 
   /** Processes an event; unknown events are ignored. @throws {ModelResponseError} if the answer failed */
   *push(event: unknown): Generator<ModelEvent> {
-    if (!isRecord(event) || this.#isRepeated(event)) return;
+    if (!isJsonObject(event) || this.#isRepeated(event)) return;
     const type = text(event.type) ?? "";
     if (DELTAS.has(type)) yield* this.#addDelta(event, type);
     else if (WHOLES.has(type)) this.#setWhole(event, type);
@@ -68,7 +59,7 @@ export class ResponsesAnswer {
     else if (type === "response.completed" || type === "response.incomplete" || type === "response.cancelled") {
       yield* this.#close(event.response, type.slice("response.".length));
     } else if (type === "response.failed") throw toModelResponseError(record(event.response).error);
-    else if (type === "error") throw toModelResponseError(isRecord(event.error) ? event.error : event);
+    else if (type === "error") throw toModelResponseError(isJsonObject(event.error) ? event.error : event);
   }
 
   /** Yields the remaining calls and the `finish` event. Call it once, after the last event. */

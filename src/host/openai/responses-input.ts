@@ -1,4 +1,5 @@
 // Converts a conversation to the input of a Responses API request. The whole conversation is sent, because the provider stores nothing.
+import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 import type { AssistantPart, Message, ModelToolCall } from "../agent/model.ts";
 import type { ToolResult } from "../contract/tool-call.ts";
 import { checkCall, checkResult, type HistoryTurn, NO_RESULT, replayedArguments, toTurns } from "./history.ts";
@@ -6,7 +7,7 @@ import { type OutputLimits, type OutputPart, parseOutputLimits, toOutputParts, t
 import { RESPONSES_PROVIDER } from "./responses-answer.ts";
 import { ToolNames } from "./tool-names.ts";
 import { checkOpenAITools, type OpenAITools } from "./tools.ts";
-import { isRecord, type Json, list, text } from "./wire.ts";
+import { type Json, list, text } from "./wire.ts";
 
 /** An item of `input`, assignable to the type of OpenAI's package. */
 export type ResponsesInputItem = { readonly type?: string; readonly [field: string]: unknown };
@@ -70,7 +71,7 @@ const canReplay = (item: Json): boolean =>
   item.type !== "reasoning" || (text(item.encrypted_content) ?? "") !== "" || list(item.content).length > 0;
 
 function toProviderItem(part: AssistantPart): Json | undefined {
-  if (part.type !== "provider" || part.provider !== RESPONSES_PROVIDER || !isRecord(part.item)) return undefined;
+  if (part.type !== "provider" || part.provider !== RESPONSES_PROVIDER || !isJsonObject(part.item)) return undefined;
   return part.item;
 }
 

@@ -4,8 +4,8 @@
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject } from "../../sandbox/contract/plain-object.ts";
+import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 import { toPointer } from "../json-schema/json-pointer.ts";
-import { isObject } from "../json-schema/schema/schema-copy.ts";
 
 /** Limits of the API for the schemas of one request. */
 export const STRICT_LIMITS = {
@@ -97,7 +97,7 @@ class StrictConverter {
     }
     const root = this.#schema(rest, 0);
     for (const [keyword, source] of Object.entries({ $defs, definitions })) {
-      if (!isObject(source)) continue;
+      if (!isJsonObject(source)) continue;
       root[keyword] = this.#at(keyword, () => this.#definitions(source));
     }
     return root;
@@ -111,7 +111,7 @@ class StrictConverter {
   }
 
   #schema(given: unknown, depth: number): Mutable {
-    if (!isObject(given)) this.#reject("expected a schema that is an object");
+    if (!isJsonObject(given)) this.#reject("expected a schema that is an object");
     const source = this.#flatten(given);
     if (depth > STRICT_LIMITS.depth) this.#reject(`it is nested more than ${STRICT_LIMITS.depth} levels deep`);
     if (typeof source.$ref === "string") return this.#reference(source);
@@ -131,7 +131,7 @@ class StrictConverter {
   /** Replaces an `allOf` of one schema by that schema. */
   #flatten(given: Json): Json {
     const { allOf, ...rest } = given;
-    if (!Array.isArray(allOf) || allOf.length !== 1 || !isObject(allOf[0])) return given;
+    if (!Array.isArray(allOf) || allOf.length !== 1 || !isJsonObject(allOf[0])) return given;
     const ownKeywords = Object.keys(rest).filter((keyword) => !DROPPED.has(keyword) && keyword !== "description");
     return ownKeywords.length === 0 ? { ...allOf[0], ...rest } : given;
   }
@@ -159,7 +159,7 @@ class StrictConverter {
       this.#at(keyword, () =>
         this.#at(index, () =>
           this.#schema(
-            isObject(branch) && type !== undefined && !("$ref" in branch) ? { type, ...branch } : branch,
+            isJsonObject(branch) && type !== undefined && !("$ref" in branch) ? { type, ...branch } : branch,
             depth,
           ),
         ),
@@ -236,7 +236,7 @@ class StrictConverter {
   }
 
   #propertiesOf(value: unknown, source: Json, depth: number): Mutable {
-    if (!isObject(value)) return this.#reject("expected an object of schemas");
+    if (!isJsonObject(value)) return this.#reject("expected an object of schemas");
     const required = new Set(Array.isArray(source.required) ? source.required : []);
     this.#properties += Object.keys(value).length;
     if (this.#properties > STRICT_LIMITS.properties) this.#reject("there are more than 5,000 properties in total");
@@ -250,7 +250,7 @@ class StrictConverter {
   }
 
   #closeObject(result: Mutable, source: Json): void {
-    if (!isObject(source.properties)) {
+    if (!isJsonObject(source.properties)) {
       if (source.additionalProperties !== false) this.#reject("an object with unnamed properties cannot be strict");
       result.properties = {};
     }

@@ -3,10 +3,10 @@ import * as z from "zod";
 import type { JsonSchema, ToolDefinition } from "../../sandbox/contract/definition.ts";
 import { ToolError } from "../../sandbox/contract/errors.ts";
 import { describeKind, isPlainObject, strictObject } from "../../sandbox/contract/plain-object.ts";
+import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 import { moveReferences } from "../adapters/embed-schema.ts";
 import { parseOptions } from "../config/option-errors.ts";
 import { type CompiledSchema, compileSchema } from "../json-schema/compile-schema.ts";
-import { isObject } from "../json-schema/schema/schema-copy.ts";
 import { checkDefinitions } from "../routing/definitions.ts";
 import { toStrictSchema } from "./strict-schema.ts";
 import { ToolNames } from "./tool-names.ts";
@@ -134,13 +134,13 @@ function wrap(schema: JsonSchema): JsonSchema {
 
 /** Returns the name of a tool's only property if it is a required string. */
 function findTextProperty({ type, properties, required }: JsonSchema): string | undefined {
-  if (type !== "object" || !isObject(properties)) return undefined;
+  if (type !== "object" || !isJsonObject(properties)) return undefined;
   const names = Object.keys(properties);
   const [name] = names;
   if (name === undefined || names.length !== 1 || !Array.isArray(required) || !required.includes(name))
     return undefined;
   const property = properties[name];
-  return isObject(property) && property.type === "string" ? name : undefined;
+  return isJsonObject(property) && property.type === "string" ? name : undefined;
 }
 
 interface Converted {

@@ -1,11 +1,9 @@
 // Reads untrusted data of a provider: every field through a type guard, every size limited.
+import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 export type Json = { readonly [key: string]: unknown };
 
-export const isRecord = (value: unknown): value is Json =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 /** Returns the value if it is a record, otherwise an empty record. */
-export const record = (value: unknown): Json => (isRecord(value) ? value : {});
+export const record = (value: unknown): Json => (isJsonObject(value) ? value : {});
 export const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 export const text = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 export const index = (value: unknown): number | undefined =>

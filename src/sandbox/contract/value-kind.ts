@@ -16,6 +16,10 @@ export function isPlainObject(value: unknown): value is Readonly<Record<string, 
   }
 }
 
+/** Returns whether the value is what JSON calls an object: neither null nor an array. */
+export const isJsonObject = (value: unknown): value is { readonly [key: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
 /** Describes the kind of a value for a message: `a string`, `an array`, `a Promise`, `an instance of Config`. Never throws. */
 export function describeKind(value: unknown): string {
   if (value === undefined || value === null) return String(value);

@@ -1,4 +1,5 @@
 // Reads the JSON Schema of a tool's input for the form: resolves references, and finds types, choices and the value that a form begins with.
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 
 export interface InputSchema {
   readonly type?: string | readonly string[];
@@ -174,16 +175,13 @@ function partValue(given: InputSchema, root: InputSchema, context: ValueContext)
 /** Returns the value that a form has after another branch of a union was chosen: what all branches have keeps its value. */
 export function switchedValue(before: Json, common: InputSchema, chosen: InputSchema, root: InputSchema): Json {
   const next = initialValue(chosen, root);
-  if (!isObject(before) || !isObject(next)) return next;
+  if (!isJsonObject(before) || !isJsonObject(next)) return next;
   const own = resolve(chosen, root).properties ?? {};
   const kept = Object.keys(common.properties ?? {}).filter(
     (name) => Object.hasOwn(before, name) && own[name]?.const === undefined,
   );
   return { ...next, ...Object.fromEntries(kept.map((name) => [name, before[name]])) };
 }
-
-const isObject = (value: Json): value is { readonly [name: string]: Json } =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Whether a value has few enough parts for one field each. */
 export function isSmall(value: Json): boolean {

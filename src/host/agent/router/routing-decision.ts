@@ -1,5 +1,6 @@
 // Reads a model's decision from its reply: one JSON object { "tool", "inputs" } anywhere in the text, which is untrusted.
 import type { JsonValue } from "../../../sandbox/contract/errors.ts";
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { parseSmallJson } from "../../json/parse-json.ts";
 
 /** The reply for "no tool fits". A tool of this name is not offered. */
@@ -23,8 +24,6 @@ const CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 const FORM = '{"tool": "NAME", "inputs": {…}}';
 
 type JsonObject = { readonly [key: string]: JsonValue };
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function parse(text: string): JsonValue | undefined {
   try {
@@ -62,7 +61,7 @@ const LOOKS_LIKE_DECISION = /["'`]tool["'`]\s*:/;
  */
 function objectsIn(text: string): readonly JsonObject[] | undefined {
   const whole = parse(text);
-  if (isObject(whole)) return [whole];
+  if (isJsonObject(whole)) return [whole];
   if (typeof whole === "string") return objectsIn(whole);
   const found: JsonObject[] = [];
   let start = text.indexOf("{");
@@ -70,9 +69,9 @@ function objectsIn(text: string): readonly JsonObject[] | undefined {
     const end = endOfObject(text, start);
     const span = text.slice(start, end < 0 ? undefined : end + 1);
     const value = end < 0 ? undefined : parse(span);
-    if (isObject(value)) found.push(value);
+    if (isJsonObject(value)) found.push(value);
     else if (LOOKS_LIKE_DECISION.test(span)) return undefined;
-    start = text.indexOf("{", isObject(value) ? end + 1 : start + 1);
+    start = text.indexOf("{", isJsonObject(value) ? end + 1 : start + 1);
   }
   return found;
 }
@@ -88,8 +87,8 @@ function readObject(object: JsonObject): DecisionReading {
   }
   // Some models encode the inputs as a JSON string.
   const value = typeof inputs === "string" ? parse(inputs) : (inputs ?? {});
-  if (tool !== NO_TOOL && !isObject(value)) return { problem: `Expected ${FORM}: "inputs" must be an object` };
-  return { decision: { tool, inputs: isObject(value) ? value : {} } };
+  if (tool !== NO_TOOL && !isJsonObject(value)) return { problem: `Expected ${FORM}: "inputs" must be an object` };
+  return { decision: { tool, inputs: isJsonObject(value) ? value : {} } };
 }
 
 const isSame = (a: RoutingDecision, b: RoutingDecision): boolean =>
@@ -122,6 +121,7 @@ export function readDecision(reply: string): DecisionReading {
 /** Reads a reply that is a tool call instead of text: its name and arguments are the decision. */
 export function readCallAsDecision(toolName: string, args: unknown, argumentsText: string): DecisionReading {
   const value = args === undefined ? (argumentsText.trim() === "" ? {} : parse(argumentsText)) : args;
-  if (isObject(value)) return { decision: { tool: toolName, inputs: value } };
+  // Adapters of models parse arguments from JSON.
+  if (isJsonObject(value)) return { decision: { tool: toolName, inputs: value as JsonObject } };
   return { problem: `Expected ${FORM}: "inputs" must be an object` };
 }

@@ -1,6 +1,7 @@
 // Declares tools in Python, as the text of a stub file (.pyi). Schemas are untrusted: names that are not identifiers and all texts are string
 // literals, parts that Python's types cannot express become `Any`, and the output is bounded.
 import type { JsonSchema } from "../../../sandbox/contract/definition.ts";
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { TypeNames, toTypeName } from "../../json-schema/typescript/type-text.ts";
 import type { DeclaredTool } from "./typescript-api.ts";
 
@@ -14,7 +15,6 @@ const MAX_TOOL_LENGTH = 64 * 1024;
 const MAX_FILE_LENGTH = 2 * 1024 * 1024;
 
 type Node = { readonly [keyword: string]: unknown };
-const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && !Array.isArray(value);
 
 const KEYWORDS = new Set(
   "False None True and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield".split(
@@ -74,7 +74,7 @@ class PythonTypes {
 
   type(schema: unknown, name: string, depth: number): string {
     this.#nodes += 1;
-    if (!isNode(schema) || depth > MAX_DEPTH || this.#nodes > MAX_NODES) return "Any";
+    if (!isJsonObject(schema) || depth > MAX_DEPTH || this.#nodes > MAX_NODES) return "Any";
     if (typeof schema.$ref === "string" && Object.keys(schema).every((key) => NAMING.has(key)))
       return this.#reference(schema.$ref, depth);
     return this.#plain(this.#merged(schema), name, depth);
@@ -86,7 +86,10 @@ class PythonTypes {
     if (known !== undefined) return known;
     const { $ref, allOf, ...own } = schema;
     const target = typeof $ref === "string" ? this.#resolve($ref) : undefined;
-    const parts = [...(target === undefined ? [] : [target]), ...(Array.isArray(allOf) ? allOf.filter(isNode) : [])];
+    const parts = [
+      ...(target === undefined ? [] : [target]),
+      ...(Array.isArray(allOf) ? allOf.filter(isJsonObject) : []),
+    ];
     this.#mergedNodes.set(schema, own);
     const merged = parts.slice(0, MAX_LITERALS).reduce((all: Node, part) => mergeFields(this.#merged(part), all), own);
     this.#mergedNodes.set(schema, merged);
@@ -103,7 +106,7 @@ class PythonTypes {
           branches.slice(0, MAX_LITERALS).map((branch, index) => this.type(branch, `${name}${index + 1}`, depth + 1)),
         );
     }
-    const { type = isNode(schema.properties) ? "object" : undefined } = schema;
+    const { type = isJsonObject(schema.properties) ? "object" : undefined } = schema;
     const types = Array.isArray(type) ? type : [type];
     return union(types.map((one) => this.#typed(schema, one, name, depth)));
   }
@@ -115,7 +118,11 @@ class PythonTypes {
       const first = (Array.isArray(prefixItems) ? prefixItems.slice(0, MAX_LITERALS) : []).map((item, index) =>
         this.type(item, `${name}Item${index + 1}`, depth + 1),
       );
-      const others = isNode(items) ? [this.type(items, `${name}Item`, depth + 1)] : items === false ? [] : ["Any"];
+      const others = isJsonObject(items)
+        ? [this.type(items, `${name}Item`, depth + 1)]
+        : items === false
+          ? []
+          : ["Any"];
       return `list[${union([...first, ...others])}]`;
     }
     if (type === "object") return this.#object(schema, name, depth);
@@ -124,9 +131,9 @@ class PythonTypes {
 
   #object(schema: Node, wanted: string, depth: number): string {
     const { properties, additionalProperties } = schema;
-    const count = isNode(properties) ? Object.keys(properties).length : 0;
-    if (!isNode(properties) || count === 0 || count > MAX_FIELDS) {
-      return `dict[str, ${isNode(additionalProperties) ? this.type(additionalProperties, `${wanted}Value`, depth + 1) : "Any"}]`;
+    const count = isJsonObject(properties) ? Object.keys(properties).length : 0;
+    if (!isJsonObject(properties) || count === 0 || count > MAX_FIELDS) {
+      return `dict[str, ${isJsonObject(additionalProperties) ? this.type(additionalProperties, `${wanted}Value`, depth + 1) : "Any"}]`;
     }
     const known = this.#open.get(schema);
     if (known !== undefined) return known;
@@ -156,18 +163,18 @@ class PythonTypes {
     let at: unknown = this.#root;
     for (const part of pointer === "#" ? [] : pointer.split("/").slice(1)) {
       const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
-      if ((!isNode(at) && !Array.isArray(at)) || !Object.hasOwn(at, key)) return undefined;
+      if ((!isJsonObject(at) && !Array.isArray(at)) || !Object.hasOwn(at, key)) return undefined;
       at = (at as Node)[key];
     }
-    return pointer.startsWith("#") && isNode(at) ? at : undefined;
+    return pointer.startsWith("#") && isJsonObject(at) ? at : undefined;
   }
 }
 
 /** Adds the fields of a schema to those of another one, whose own keywords win. */
 function mergeFields(one: Node, other: Node): Node {
   const properties = {
-    ...(isNode(one.properties) ? one.properties : {}),
-    ...(isNode(other.properties) ? other.properties : {}),
+    ...(isJsonObject(one.properties) ? one.properties : {}),
+    ...(isJsonObject(other.properties) ? other.properties : {}),
   };
   const required = [one.required, other.required].flatMap((names) => (Array.isArray(names) ? names : []));
   return {
@@ -211,7 +218,7 @@ export interface PythonSignature {
 /** Returns the parameters: one for each property if all can be names of parameters, otherwise one dictionary. */
 function parametersOf({ inputSchema }: DeclaredTool["definition"], types: PythonTypes, prefix: string): string {
   const { properties, type, $ref, allOf, anyOf, oneOf } = inputSchema;
-  const names = isNode(properties) ? Object.keys(properties) : [];
+  const names = isJsonObject(properties) ? Object.keys(properties) : [];
   const isPlain =
     (type === undefined || type === "object") && [$ref, allOf, anyOf, oneOf].every((one) => one === undefined);
   if (!isPlain || (names.length <= MAX_FIELDS && !names.every(isPythonName))) return `, input: ${types.root}, /`;

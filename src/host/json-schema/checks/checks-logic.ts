@@ -1,8 +1,9 @@
 // Keywords that apply other schemas to the same value: references, allOf, anyOf, oneOf, not, if.
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { describeValue, formatConstant, formatList, typeOf } from "../describe.ts";
 import type { SchemaIssue } from "../outcome.ts";
 import { type Builder, evaluate, evaluateQuietly, type SchemaNode, Seen } from "../schema/node.ts";
-import { isObject, ownProperty, type Schema } from "../schema/schema-copy.ts";
+import { ownProperty, type Schema } from "../schema/schema-copy.ts";
 import type { SchemaRun } from "../schema-run.ts";
 
 /** For unions with more branches, the issue only lists them, since finding the intended branch evaluates each of them again. */
@@ -136,14 +137,16 @@ function describeBranches(branches: readonly SchemaNode[]): string {
 
 /** Describes a schema in a few words, by its constants, type or required members. */
 function describeSchema(schema: Schema): string {
-  if (!isObject(schema)) return schema ? "anything" : "nothing";
+  if (!isJsonObject(schema)) return schema ? "anything" : "nothing";
   const constantValue = ownProperty(schema, "const");
   if (constantValue !== undefined) return formatConstant(constantValue);
   const values = ownProperty(schema, "enum");
   if (Array.isArray(values)) return formatList(values, formatConstant);
   const type = ownProperty(schema, "type");
   const name = Array.isArray(type) ? type.join(" or ") : typeof type === "string" ? type : undefined;
-  const tag = isObject(ownProperty(schema, "properties")) ? describeTag(ownProperty(schema, "properties")) : undefined;
+  const tag = isJsonObject(ownProperty(schema, "properties"))
+    ? describeTag(ownProperty(schema, "properties"))
+    : undefined;
   const required = ownProperty(schema, "required");
   if (tag !== undefined) return `${name ?? "object"} with ${tag}`;
   if (Array.isArray(required) && required.length > 0)
@@ -155,9 +158,9 @@ function describeSchema(schema: Schema): string {
 
 /** Describes the first member with a constant value, which distinguishes the branches of a tagged union. */
 function describeTag(properties: unknown): string | undefined {
-  if (!isObject(properties)) return undefined;
+  if (!isJsonObject(properties)) return undefined;
   for (const [name, member] of Object.entries(properties)) {
-    const value = isObject(member) ? ownProperty(member, "const") : undefined;
+    const value = isJsonObject(member) ? ownProperty(member, "const") : undefined;
     if (value !== undefined && typeOf(value) !== "object") return `${formatConstant(name)}: ${formatConstant(value)}`;
   }
   return undefined;

@@ -1,18 +1,19 @@
 // Keywords about an object's members. Only own members are read, so `constructor` and `__proto__` are ordinary names.
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { didYouMean, formatCount, formatList, quoteShortened } from "../describe.ts";
 import { type Builder, type Check, evaluate, type SchemaNode, type Seen } from "../schema/node.ts";
-import { isObject, ownProperty, type SchemaObject } from "../schema/schema-copy.ts";
+import { ownProperty, type SchemaObject } from "../schema/schema-copy.ts";
 import type { SchemaRun } from "../schema-run.ts";
 import { Pattern } from "./pattern.ts";
 
 /** Returns a check that accepts every value that is not an object. */
 function onObject(check: (value: SchemaObject, run: SchemaRun, seen: Seen | undefined) => boolean): Check {
-  return (value, run, seen) => !isObject(value) || check(value, run, seen);
+  return (value, run, seen) => !isJsonObject(value) || check(value, run, seen);
 }
 
 const stringsOf = (value: unknown): readonly string[] => (Array.isArray(value) ? value : []);
 const entriesOf = (value: unknown): readonly (readonly [string, unknown])[] =>
-  isObject(value) ? Object.entries(value) : [];
+  isJsonObject(value) ? Object.entries(value) : [];
 
 const buildRequired: Builder = (setting) => {
   const names = stringsOf(setting);
@@ -92,7 +93,7 @@ const buildMembers: Builder = (_setting, schema, context) => {
   // Listing the keys of a large object is the slowest part, so it is done only for keywords that need it.
   const mustList = members.patterned.length > 0 || (rest !== undefined && rest.schema !== true);
   return (value, run, seen) => {
-    if (!isObject(value)) return true;
+    if (!isJsonObject(value)) return true;
     let valid = checkNamed(members, value, run, seen);
     if (!valid && !run.collecting) return false;
     if (seen !== undefined && rest?.schema === true) seen.all = true;

@@ -1,7 +1,8 @@
 // Keywords about a single value: type, const, enum, numbers and strings.
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { formatConstant, formatCount, formatList, quoteShortened } from "../describe.ts";
 import type { Builder } from "../schema/node.ts";
-import { isObject, ownProperty } from "../schema/schema-copy.ts";
+import { ownProperty } from "../schema/schema-copy.ts";
 import { equalJson } from "./equality.ts";
 import { FORMATS } from "./formats.ts";
 import { Pattern } from "./pattern.ts";
@@ -16,7 +17,7 @@ const TYPE_TESTS: ReadonlyMap<string, Test> = new Map<string, Test>([
   ["boolean", (value) => typeof value === "boolean"],
   ["null", (value) => value === null],
   ["array", Array.isArray],
-  ["object", isObject],
+  ["object", isJsonObject],
 ]);
 
 const buildType: Builder = (setting) => {

@@ -1,6 +1,7 @@
 // Finds the parts of a schema that apply to a value, through $ref, allOf, if and dependentSchemas, and the unions among them.
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { Pattern } from "../checks/pattern.ts";
-import { isObject, ownProperty, type Schema, type SchemaObject } from "../schema/schema-copy.ts";
+import { ownProperty, type Schema, type SchemaObject } from "../schema/schema-copy.ts";
 import type { SchemaRun } from "../schema-run.ts";
 
 /** Access to a compiled document. */
@@ -20,7 +21,7 @@ export interface Applicable {
 }
 
 const schemasOf = (value: unknown): readonly Schema[] => (Array.isArray(value) ? (value as Schema[]) : []);
-const isSchema = (value: unknown): value is Schema => typeof value === "boolean" || isObject(value);
+const isSchema = (value: unknown): value is Schema => typeof value === "boolean" || isJsonObject(value);
 
 /** Returns the given schemas and those that apply through them. This ends, since the compiler rejects schemas that refer to themselves in place. */
 export function applicableTo(given: readonly Schema[], value: unknown, guide: SchemaGuide, run: SchemaRun): Applicable {
@@ -29,7 +30,7 @@ export function applicableTo(given: readonly Schema[], value: unknown, guide: Sc
   const open = [...given].reverse();
   for (let schema = open.pop(); schema !== undefined; schema = open.pop()) {
     run.spend(1);
-    if (!isObject(schema) || schemas.has(schema)) continue;
+    if (!isJsonObject(schema) || schemas.has(schema)) continue;
     schemas.add(schema);
     const reference = ownProperty(schema, "$ref");
     const target = typeof reference === "string" ? guide.resolve(schema, reference) : undefined;
@@ -56,7 +57,7 @@ function conditionalsOf(schema: SchemaObject, value: unknown, guide: SchemaGuide
   }
   for (const keyword of ["dependentSchemas", "dependencies"]) {
     const dependents = ownProperty(schema, keyword);
-    if (!isObject(dependents) || !isObject(value)) continue;
+    if (!isJsonObject(dependents) || !isJsonObject(value)) continue;
     for (const [name, dependent] of Object.entries(dependents)) {
       if (isSchema(dependent) && Object.hasOwn(value, name)) found.push(dependent);
     }
@@ -87,14 +88,14 @@ function rulesOf(schema: SchemaObject): MemberRules {
   const patterns = ownProperty(schema, "patternProperties");
   const required = ownProperty(schema, "required");
   return {
-    properties: isObject(properties) ? properties : NOTHING,
-    patterns: isObject(patterns)
+    properties: isJsonObject(properties) ? properties : NOTHING,
+    patterns: isJsonObject(patterns)
       ? Object.entries(patterns).map(([source, member]) => [new Pattern(source), member as Schema] as const)
       : [],
     additional: ownProperty(schema, "additionalProperties"),
     unevaluated: ownProperty(schema, "unevaluatedProperties"),
     required: Array.isArray(required) ? required : [],
-    namesMembers: isObject(properties) || isObject(patterns),
+    namesMembers: isJsonObject(properties) || isJsonObject(patterns),
   };
 }
 
@@ -120,8 +121,8 @@ export function membersIn(schemas: readonly SchemaObject[], run: SchemaRun): (ke
       else if (isSchema(rules.additional)) {
         isKnown = true;
         own.push(rules.additional);
-      } else if (isObject(rules.unevaluated)) own.push(rules.unevaluated);
-      if (rules.unevaluated === true || isObject(rules.unevaluated)) isKnown = true;
+      } else if (isJsonObject(rules.unevaluated)) own.push(rules.unevaluated);
+      if (rules.unevaluated === true || isJsonObject(rules.unevaluated)) isKnown = true;
       members.push(...own);
     }
     return { schemas: members, isKnown: isKnown && !isForbidden };

@@ -1,9 +1,10 @@
 // Coerces a value to its schema and lists the changes: removes unknown members and nulls of optional members, and converts scalars of the
 // wrong type. The caller validates the result like any other value.
 
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { typeOf } from "../describe.ts";
 import { toBoundedPointer } from "../json-pointer.ts";
-import { isObject, type Schema, type SchemaObject } from "../schema/schema-copy.ts";
+import type { Schema, SchemaObject } from "../schema/schema-copy.ts";
 import { type SchemaRun, StopSignal } from "../schema-run.ts";
 import { applicableTo, itemsIn, membersIn, type SchemaGuide } from "./applicable.ts";
 import { conversionsOf } from "./conversions.ts";
@@ -83,7 +84,7 @@ class ValueCoercer {
       if (converted !== undefined) return converted.value;
     }
     if (Array.isArray(value)) return this.#visitItems(schemas, value);
-    return isObject(value) ? this.#visitObject(schemas, value) : value;
+    return isJsonObject(value) ? this.#visitObject(schemas, value) : value;
   }
 
   /** Tells whether the value needs no coercion, which is the case for most values. Containers are visited if unknown keys matter. */
@@ -103,7 +104,7 @@ class ValueCoercer {
       for (const schema of schemas) found.add(schema);
       open = unions
         .flatMap((branches) => this.#choose(branches, value))
-        .filter((branch) => isObject(branch) && !found.has(branch));
+        .filter((branch) => isJsonObject(branch) && !found.has(branch));
     }
     return [...found];
   }

@@ -1,10 +1,11 @@
 // Checks the form of a keyword's value, and returns its subschemas.
 
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { type PatternTally, patternFault } from "../checks/pattern.ts";
 import { describeValue, formatList, quoteShortened } from "../describe.ts";
 import { escapeStep } from "../json-pointer.ts";
 import { type KeywordShape, TYPE_NAMES } from "./keywords.ts";
-import { isObject, type Schema } from "./schema-copy.ts";
+import type { Schema } from "./schema-copy.ts";
 import type { RejectSchema } from "./schema-error.ts";
 
 export interface Subschema {
@@ -50,7 +51,7 @@ export function checkKeyword(
 }
 
 function subschema(value: unknown, pointer: string, reject: RejectSchema): Subschema {
-  if (typeof value === "boolean" || isObject(value)) return { schema: value, pointer };
+  if (typeof value === "boolean" || isJsonObject(value)) return { schema: value, pointer };
   return reject(pointer, "a schema (an object or a boolean)", describeValue(value));
 }
 
@@ -66,7 +67,7 @@ function checkMap(
   checks: SchemaChecks,
 ): readonly Subschema[] {
   const { reject } = checks;
-  if (!isObject(value)) return reject(pointer, "an object", describeValue(value));
+  if (!isJsonObject(value)) return reject(pointer, "an object", describeValue(value));
   const found: Subschema[] = [];
   for (const [name, member] of Object.entries(value)) {
     const memberPointer = `${pointer}/${escapeStep(name)}`;

@@ -1,4 +1,5 @@
 // Compiles an indexed document to nodes: one for each subschema, with resolved references. Rejects cycles whose evaluation would never end.
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { ARRAY_CHECKS, UNEVALUATED_ITEMS } from "../checks/checks-array.ts";
 import { DYNAMIC_REFERENCES, LOGIC_CHECKS, REFERENCE_CHECKS } from "../checks/checks-logic.ts";
 import { OBJECT_CHECKS, UNEVALUATED_PROPERTIES } from "../checks/checks-object.ts";
@@ -7,7 +8,7 @@ import { toPointer } from "../json-pointer.ts";
 import { refHidesSiblings } from "./keywords.ts";
 import type { Builder, CompileContext, SchemaNode } from "./node.ts";
 import { RECURSIVE_ANCHOR, type SchemaResource } from "./resource.ts";
-import { isObject, ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
+import { ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
 import type { SchemaDocument } from "./schema-document.ts";
 import type { RejectSchema } from "./schema-error.ts";
 
@@ -78,7 +79,7 @@ class SchemaCompiler {
   }
 
   #nodeFor(schema: Schema, resource: SchemaResource, pointer: string): SchemaNode {
-    if (!isObject(schema)) return booleanNode(schema, resource, pointer);
+    if (!isJsonObject(schema)) return booleanNode(schema, resource, pointer);
     const known = this.#nodes.get(schema);
     if (known !== undefined) return known;
     const location = this.#document.locationOf(schema);
@@ -90,7 +91,7 @@ class SchemaCompiler {
 
   #fill(node: SchemaNode): void {
     const { schema } = node;
-    if (!isObject(schema)) return;
+    if (!isJsonObject(schema)) return;
     const context = this.#contextFor(node, schema);
     const onlyReference = refHidesSiblings(this.#document.dialect) && ownProperty(schema, "$ref") !== undefined;
     const rows = this.#rowsFor(schema, onlyReference);

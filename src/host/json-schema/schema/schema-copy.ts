@@ -1,5 +1,6 @@
 // Copies an untrusted schema as plain JSON, and measures it meanwhile. The caller cannot change the copy later.
 import { describeKind, isPlainObject } from "../../../sandbox/contract/plain-object.ts";
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { describeValue } from "../describe.ts";
 import { escapeStep } from "../json-pointer.ts";
 import type { RejectSchema } from "./schema-error.ts";
@@ -17,10 +18,6 @@ export const SCHEMA_LIMITS = {
 export type SchemaObject = { readonly [keyword: string]: unknown };
 export type Schema = boolean | SchemaObject;
 
-export function isObject(value: unknown): value is SchemaObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Returns the value of an own keyword. Inherited properties such as `constructor` are ignored. */
 export function ownProperty(schema: SchemaObject, keyword: string): unknown {
   return Object.hasOwn(schema, keyword) ? schema[keyword] : undefined;
@@ -28,7 +25,7 @@ export function ownProperty(schema: SchemaObject, keyword: string): unknown {
 
 /** @throws {ToolError} when the value is not a schema, is not JSON, or exceeds {@link SCHEMA_LIMITS} */
 export function copySchema(schema: unknown, reject: RejectSchema): Schema {
-  if (typeof schema !== "boolean" && !isObject(schema))
+  if (typeof schema !== "boolean" && !isJsonObject(schema))
     return reject("", "an object or a boolean", describeValue(schema));
   return new Copier(reject).copy(schema, "", 0) as Schema;
 }
@@ -52,7 +49,7 @@ class Copier {
     }
     if (isPlainObject(value)) return this.#copyObject(value, pointer, depth);
     // A schema of a library or a promise has no own keywords, and would accept every value.
-    if (isObject(value)) return this.#reject(pointer, "a plain object", describeKind(value));
+    if (isJsonObject(value)) return this.#reject(pointer, "a plain object", describeKind(value));
     return this.#copyScalar(value, pointer);
   }
 

@@ -1,11 +1,12 @@
 // Checks an untrusted schema, indexes its subschemas, `$id`s and anchors, and resolves references. References stay within the document:
 // nothing is fetched.
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { describeValue, formatList, quoteShortened } from "../describe.ts";
 import { escapeStep, parsePointer } from "../json-pointer.ts";
 import { DIALECT_NAMES, type Dialect, dialectOf, KEYWORD_SHAPES, refHidesSiblings } from "./keywords.ts";
 import { RECURSIVE_ANCHOR, type SchemaResource } from "./resource.ts";
 import { checkKeyword, type SchemaChecks } from "./schema-check.ts";
-import { isObject, ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
+import { ownProperty, type Schema, type SchemaObject } from "./schema-copy.ts";
 import type { RejectSchema } from "./schema-error.ts";
 
 /** Base URI of a schema without `$id`. Its scheme cannot be fetched. */
@@ -38,7 +39,7 @@ export class SchemaDocument {
     this.#reject = reject;
     this.#checks = { reject, patterns: { unicodeClasses: 0 } };
     this.root = root;
-    this.dialect = isObject(root) ? this.#readDialect(root) : "2020-12";
+    this.dialect = isJsonObject(root) ? this.#readDialect(root) : "2020-12";
     this.rootResource = { uri: ROOT_URI, root, anchors: new Map(), dynamicAnchors: new Map() };
     this.#resources.set(ROOT_URI, this.rootResource);
     this.#index(root, "", this.rootResource);
@@ -79,15 +80,15 @@ export class SchemaDocument {
     if (steps === undefined) return undefined;
     let value: unknown = resource.root;
     let inside = resource;
-    let pointer = isObject(value) ? this.locationOf(value).pointer : "";
+    let pointer = isJsonObject(value) ? this.locationOf(value).pointer : "";
     for (const step of steps) {
       value = stepInto(value, step);
       pointer += `/${escapeStep(step)}`;
-      if (isObject(value)) inside = this.#places.get(value)?.resource ?? inside;
+      if (isJsonObject(value)) inside = this.#places.get(value)?.resource ?? inside;
     }
-    if (typeof value !== "boolean" && !isObject(value)) return undefined;
+    if (typeof value !== "boolean" && !isJsonObject(value)) return undefined;
     // A schema under an unknown keyword, such as OpenAPI's "components", is indexed when it is first referenced.
-    if (isObject(value) && !this.#places.has(value)) this.#index(value, pointer, inside);
+    if (isJsonObject(value) && !this.#places.has(value)) this.#index(value, pointer, inside);
     return { schema: value, resource: inside, anchor: undefined };
   }
 
@@ -101,7 +102,7 @@ export class SchemaDocument {
 
   /** Checks the keywords of a schema and of its subschemas, and records the location of each subschema. */
   #index(schema: Schema, pointer: string, outer: SchemaResource): void {
-    if (!isObject(schema) || this.#places.has(schema)) return;
+    if (!isJsonObject(schema) || this.#places.has(schema)) return;
     const resource = this.#enter(schema, pointer, outer);
     this.#places.set(schema, { resource, pointer });
     for (const [keyword, value] of Object.entries(schema)) {
@@ -161,7 +162,7 @@ export class SchemaDocument {
 
 function stepInto(value: unknown, step: string): unknown {
   if (Array.isArray(value)) return /^(0|[1-9]\d{0,8})$/.test(step) ? value[Number(step)] : undefined;
-  return isObject(value) ? ownProperty(value, step) : undefined;
+  return isJsonObject(value) ? ownProperty(value, step) : undefined;
 }
 
 /** Returns a reference as an absolute URI and its decoded fragment; undefined if it is malformed. */

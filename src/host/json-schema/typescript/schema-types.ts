@@ -1,12 +1,12 @@
 // Generates TypeScript types from JSON Schemas, for code that calls tools. Schemas are untrusted: parts that TypeScript cannot express become
 // `unknown`, text of a schema never becomes code, and the output is bounded.
 import type { JsonSchema } from "../../../sandbox/contract/definition.ts";
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { dialectOf, refHidesSiblings } from "../schema/keywords.ts";
 import {
   element,
   enumeration,
   intersection,
-  isNode,
   literal,
   MAX_LITERAL,
   MAX_LITERALS,
@@ -110,7 +110,7 @@ export class SchemaTypes {
   #type(schema: unknown, position: TypePosition): string {
     this.#nodes += 1;
     if (schema === false) return "never";
-    if (!isNode(schema) || position.depth > MAX_DEPTH || this.#isFull) return "unknown";
+    if (!isJsonObject(schema) || position.depth > MAX_DEPTH || this.#isFull) return "unknown";
     if (typeof schema.$ref !== "string") return this.#plainType(schema, position);
     const { $ref, ...others } = schema;
     const parts = [
@@ -148,7 +148,7 @@ export class SchemaTypes {
     const { type } = schema;
     if (Array.isArray(type)) return union(type.map((one) => this.#typed(schema, one, position)));
     if (type !== undefined) return this.#typed(schema, type, position);
-    if (isNode(schema.properties)) return this.#object(schema, position);
+    if (isJsonObject(schema.properties)) return this.#object(schema, position);
     return "items" in schema || "prefixItems" in schema ? this.#array(schema, position) : "unknown";
   }
 
@@ -177,7 +177,7 @@ export class SchemaTypes {
     const indent = `${position.indent}  `;
     const inside = { depth: position.depth + 1, indent, direct: [] };
     const mandatory = new Set<string>(Array.isArray(required) ? required.filter((one) => typeof one === "string") : []);
-    const described: Node = isNode(properties) ? properties : {};
+    const described: Node = isJsonObject(properties) ? properties : {};
     // A property may be required without a schema.
     const names = [...new Set([...Object.keys(described), ...mandatory])];
     const lines: string[] = [];
@@ -194,7 +194,7 @@ export class SchemaTypes {
       const value = inherited === "" ? type : `${operand(type)}${inherited}`;
       lines.push(`${comment}${indent}${this.#readonly}${propertyKey(name)}${mark}: ${value};`);
     }
-    const hasPatterns = isNode(patternProperties) && Object.keys(patternProperties).length > 0;
+    const hasPatterns = isJsonObject(patternProperties) && Object.keys(patternProperties).length > 0;
     if (hasPatterns || lines.length < names.length) {
       lines.push(`${indent}${this.#readonly}[key: string]: unknown;`);
     } else if (additionalProperties !== undefined && additionalProperties !== false) {
@@ -229,10 +229,10 @@ export class SchemaTypes {
     let at: unknown = this.#root;
     for (const part of reference.slice(2).split("/")) {
       const key = decode(part).replaceAll("~1", "/").replaceAll("~0", "~");
-      if ((!isNode(at) && !Array.isArray(at)) || !Object.hasOwn(at, key)) return undefined;
+      if ((!isJsonObject(at) && !Array.isArray(at)) || !Object.hasOwn(at, key)) return undefined;
       at = (at as Node)[key];
     }
-    return isNode(at) ? at : undefined;
+    return isJsonObject(at) ? at : undefined;
   }
 }
 

@@ -1,4 +1,5 @@
 // Texts of TypeScript that stand for parts of a JSON Schema: names, comments, literals and operators. Text of a schema never becomes code.
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { toVisibleText } from "../../util/visible-text.ts";
 
 /** Limits of the generated types. */
@@ -27,9 +28,6 @@ const RESERVED = new Set([
 ]);
 
 export type Node = { readonly [keyword: string]: unknown };
-
-export const isNode = (value: unknown): value is Node =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Converts a tool's name to the name of a type: `csv-stats` becomes `CsvStats`. */
 export function toTypeName(name: string): string {
@@ -95,7 +93,7 @@ function constraintsOf(schema: Node): string {
 
 /** Returns the comment of a property: its description, and the rules that its type does not show. */
 export function propertyComment(schema: unknown, indent: string): string {
-  if (!isNode(schema)) return "";
+  if (!isJsonObject(schema)) return "";
   const { description, title } = schema;
   const text = [description, title].find((one) => typeof one === "string" && one.trim() !== "");
   const parts = [text === undefined ? "" : toCommentLine(String(text), MAX_TEXT), constraintsOf(schema)];

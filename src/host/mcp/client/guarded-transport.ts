@@ -2,10 +2,11 @@
 // lost streams. The SDK's client validates whole messages, collects every error in them, and does not notice a stream that broke off.
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { JSONRPCMessage, MessageExtraInfo, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { isThenable } from "../../util/host-callback.ts";
 import type { MessageStubs } from "./http/message-stubs.ts";
 import { answerOf, type SentRequest, sentRequest } from "./http/request-answer.ts";
-import { hasAtMost, isJsonObject, type JsonObject } from "./reading/json-size.ts";
+import { hasAtMost, type JsonObject } from "./reading/json-size.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
 import { TokenBucket } from "./reading/token-bucket.ts";
 

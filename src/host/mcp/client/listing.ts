@@ -1,7 +1,8 @@
 // Collects the tools of an upstream server, page by page, with limits on pages, tools and size. The SDK's client requests the pages.
 import { setImmediate as turn } from "node:timers/promises";
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import type { TransportExchange } from "./guarded-transport.ts";
-import { isJsonObject, type JsonObject, sizeOf } from "./reading/json-size.ts";
+import { type JsonObject, sizeOf } from "./reading/json-size.ts";
 import { UNREADABLE_KEY } from "./reading/unreadable-tools.ts";
 import { toVisible } from "./text/visible-text.ts";
 

@@ -4,10 +4,11 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { ContentPart } from "../../../sandbox/contract/content.ts";
 import { CONTENT_KEY } from "../../../sandbox/contract/content.ts";
 import { type ErrorDetails, type JsonValue, ToolError } from "../../../sandbox/contract/errors.ts";
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { storeJsonText } from "../../json/json-text-of.ts";
 import { parseLargeText, parseSmallJson } from "../../json/parse-json.ts";
 import { writeJson } from "../../json/write-json.ts";
-import { isJsonObject, type JsonObject, sizeOf } from "./reading/json-size.ts";
+import { type JsonObject, sizeOf } from "./reading/json-size.ts";
 import { countKeys, isSameJson } from "./reading/same-json.ts";
 import { toVisible } from "./text/visible-text.ts";
 

@@ -4,6 +4,7 @@ import * as z from "zod";
 import type { JsonSchema } from "../../../sandbox/contract/definition.ts";
 import { toToolError } from "../../../sandbox/contract/errors.ts";
 import type { ToolAnnotations } from "../../../sandbox/contract/tool-annotations.ts";
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { compileSchema } from "../../json-schema/compile-schema.ts";
 import { hasAtMost } from "./reading/json-size.ts";
 import { toVisibleSchema } from "./text/visible-schema.ts";
@@ -25,10 +26,7 @@ export interface UpstreamTool {
 const MAX_SCHEMA_LENGTH = 128 * 1024;
 const MAX_SCHEMA_VALUES = 3_000;
 
-const SchemaSchema = z.custom<JsonSchema>(
-  (value) => typeof value === "object" && value !== null && !Array.isArray(value),
-  "Expected an object",
-);
+const SchemaSchema = z.custom<JsonSchema>(isJsonObject, "Expected an object");
 const UpstreamToolSchema = z.object({
   name: z.string().min(1).max(256),
   title: z.string().max(256).optional().catch(undefined),

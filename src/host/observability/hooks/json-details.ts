@@ -3,6 +3,7 @@
 import { types } from "node:util";
 import type { ErrorDetails, JsonValue } from "../../../sandbox/contract/errors.ts";
 import { isPlainObject } from "../../../sandbox/contract/plain-object.ts";
+import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { PROTO } from "../../json/proto-key.ts";
 import { ignoreOutcome } from "../../util/host-callback.ts";
 
@@ -23,7 +24,7 @@ export function toBoundedText(text: string): string {
 /** Returns a JSON copy of details; undefined for a value that is not a plain object. Never throws. */
 export function toJsonDetails(details: unknown): ErrorDetails | undefined {
   const copy = new DetailsCopier().copy(details, 0);
-  return typeof copy === "object" && copy !== null && !Array.isArray(copy) ? (copy as ErrorDetails) : undefined;
+  return isJsonObject(copy) ? (copy as ErrorDetails) : undefined;
 }
 
 class DetailsCopier {

@@ -1,6 +1,7 @@
 // Converts a guest's SubtleCrypto request, which consists of text and buffers, to arguments for Node's SubtleCrypto. The result has only
 // members that the standard defines. A tool may have tampered with the guest's code, so every value is validated.
 import * as z from "zod";
+import { isJsonObject } from "../../contract/value-kind.ts";
 import {
   type Argument,
   JWK_PRIME_TEXTS,
@@ -25,8 +26,6 @@ const RequestSchema = z.strictObject({ method: z.string(), args: z.array(z.unkno
 type Members = { [member: string]: unknown };
 
 const invalid = (what: string): CryptoError => new CryptoError("TypeError", `Expected ${what}`);
-const isMembers = (value: unknown): value is Members =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 const isTexts = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length <= MAX_USAGES && value.every((item) => typeof item === "string");
 
@@ -48,7 +47,7 @@ export class RequestReader {
 
   algorithm(value: unknown): unknown {
     if (typeof value === "string") return value.slice(0, MAX_TEXT_UNITS);
-    if (!isMembers(value)) throw invalid("an algorithm");
+    if (!isJsonObject(value)) throw invalid("an algorithm");
     const algorithm: Members = { __proto__: null };
     for (const [member, kind] of Object.entries(MEMBERS)) {
       if (!Object.hasOwn(value, member)) continue;
@@ -90,7 +89,7 @@ export class RequestReader {
 }
 
 function readJwk(value: unknown): Members {
-  if (!isMembers(value)) throw invalid("a JsonWebKey");
+  if (!isJsonObject(value)) throw invalid("a JsonWebKey");
   const jwk: Members = {};
   for (const member of JWK_TEXTS) if (typeof value[member] === "string") jwk[member] = value[member];
   if (typeof value.ext === "boolean") jwk.ext = value.ext;
@@ -99,7 +98,7 @@ function readJwk(value: unknown): Members {
     jwk.oth = value.oth.slice(0, MAX_USAGES).map((prime: unknown) => {
       const read: Members = {};
       for (const member of JWK_PRIME_TEXTS) {
-        if (isMembers(prime) && typeof prime[member] === "string") read[member] = prime[member];
+        if (isJsonObject(prime) && typeof prime[member] === "string") read[member] = prime[member];
       }
       return read;
     });

@@ -1,8 +1,8 @@
 // Recognizes how a server has answered the HTTP request that carries a JSON-RPC request, which the SDK's transport does not report.
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type JSONRPCMessage, ProtocolErrorCode } from "@modelcontextprotocol/client";
+import { isJsonObject } from "../../../../sandbox/contract/value-kind.ts";
 import { isSmallJson, parseSmallJson } from "../../../json/parse-json.ts";
-import { isJsonObject } from "../reading/json-size.ts";
 import { statusOf, textOf } from "./failed-request.ts";
 
 /** A request that is being sent over HTTP. */

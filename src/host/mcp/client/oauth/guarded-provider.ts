@@ -1,7 +1,7 @@
 // Wraps the host's credential provider for the SDK, so that stored credentials are used only with the issuer that they came from.
 import type { AuthProvider, OAuthClientProvider, OAuthDiscoveryState } from "@modelcontextprotocol/client";
+import { isJsonObject } from "../../../../sandbox/contract/value-kind.ts";
 import { runCallback } from "../../../util/host-callback.ts";
-import { isJsonObject } from "../reading/json-size.ts";
 import { isSameIssuer, OAuthDenied, type OAuthPolicy } from "./oauth-policy.ts";
 
 /** Printable ASCII characters, which a header can contain. RFC 6750 allows fewer. */

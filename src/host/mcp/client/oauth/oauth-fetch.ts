@@ -4,6 +4,7 @@ import type { Readable } from "node:stream";
 import type { FetchLike } from "@modelcontextprotocol/client";
 import type { Dispatcher } from "undici";
 import type { JsonValue } from "../../../../sandbox/contract/errors.ts";
+import { isJsonObject } from "../../../../sandbox/contract/value-kind.ts";
 import { Connections } from "../../../capabilities/fetch/connections.ts";
 import { NO_EGRESS } from "../../../capabilities/fetch/egress-policy.ts";
 import { loadHttpClient } from "../../../capabilities/fetch/http-client.ts";
@@ -11,7 +12,6 @@ import type { Resolver } from "../../../capabilities/fetch/pinned-addresses.ts";
 import { systemResolver } from "../../../capabilities/fetch/system-resolver.ts";
 import { parseSmallJson } from "../../../json/parse-json.ts";
 import { BoundedBytes } from "../reading/bounded-bytes.ts";
-import { isJsonObject } from "../reading/json-size.ts";
 import { OAuthDenied, type OAuthPolicy } from "./oauth-policy.ts";
 
 /** Limit for one response. Metadata documents have about 4 KiB. */

@@ -2,9 +2,6 @@
 
 export type JsonObject = { readonly [name: string]: unknown };
 
-export const isJsonObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 /** Size of each value in addition to its characters, for example for an object's header or a number. */
 const VALUE_SIZE = 16;
 

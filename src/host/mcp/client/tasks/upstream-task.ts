@@ -1,7 +1,8 @@
 // Parses the state of a task that an upstream server sends (extension io.modelcontextprotocol/tasks, SEP-2663). All of it is untrusted.
 import * as z from "zod";
 import { ToolError } from "../../../../sandbox/contract/errors.ts";
-import { hasAtMost, isJsonObject, type JsonObject } from "../reading/json-size.ts";
+import { isJsonObject } from "../../../../sandbox/contract/value-kind.ts";
+import { hasAtMost, type JsonObject } from "../reading/json-size.ts";
 import { toVisible } from "../text/visible-text.ts";
 
 export const TASKS_EXTENSION = "io.modelcontextprotocol/tasks";

@@ -1,5 +1,6 @@
 // Handles tasks/get, tasks/update and tasks/cancel (extension io.modelcontextprotocol/tasks, SEP-2663): a client polls a task, answers its
 // questions, and ends it.
+import { setTimeout as pause } from "node:timers/promises";
 import { ProtocolError, ProtocolErrorCode, type Server, type ServerContext } from "@modelcontextprotocol/server";
 import * as z from "zod";
 import { ToolError } from "../../../../sandbox/contract/errors.ts";
@@ -85,7 +86,7 @@ export function addTaskMethods(
     const answering = (async () => {
       for (const answer of answers) await runs.answer(run.id, answer, owner);
     })();
-    await Promise.race([answering.catch(rethrowInvalid), pause(UPDATE_MS)]);
+    await Promise.race([answering.catch(rethrowInvalid), pause(UPDATE_MS, undefined, { ref: false })]);
     return {};
   });
   add("tasks/cancel", async (run) => {
@@ -99,8 +100,3 @@ function rethrowInvalid(thrown: unknown): void {
   if (!(thrown instanceof ToolError)) throw thrown;
   if (thrown.code === "PARAM_INVALID") throw new ProtocolError(ProtocolErrorCode.InvalidParams, thrown.message);
 }
-
-const pause = (ms: number): Promise<void> =>
-  new Promise((resolve) => {
-    setTimeout(resolve, ms).unref();
-  });

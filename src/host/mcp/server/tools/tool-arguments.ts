@@ -3,18 +3,16 @@
 import type { Tool } from "@modelcontextprotocol/server";
 import type { JsonSchema } from "../../../../sandbox/contract/definition.ts";
 import type { JsonValue } from "../../../../sandbox/contract/errors.ts";
+import { isJsonObject } from "../../../../sandbox/contract/value-kind.ts";
 import { embedSchema } from "../../../adapters/embed-schema.ts";
 import { parsePointer } from "../../../json-schema/json-pointer.ts";
 
 const WRAPPED = "input";
 
-const isObject = (value: JsonValue | undefined): value is JsonSchema =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 function resolve(root: JsonSchema, reference: string): JsonValue | undefined {
   const path = reference.startsWith("#") ? parsePointer(reference.slice(1)) : undefined;
   return path?.reduce<JsonValue | undefined>(
-    (at, step) => (isObject(at) && Object.hasOwn(at, step) ? at[step] : undefined),
+    (at, step) => (isJsonObject(at) && Object.hasOwn(at, step) ? at[step] : undefined),
     root,
   );
 }
@@ -23,12 +21,12 @@ function resolve(root: JsonSchema, reference: string): JsonValue | undefined {
 function acceptsNonObjects(root: JsonSchema): boolean {
   const seen = new Set<JsonValue>();
   const visit = (schema: JsonValue | undefined): boolean => {
-    if (!isObject(schema) || seen.has(schema)) return false;
+    if (!isJsonObject(schema) || seen.has(schema)) return false;
     seen.add(schema);
     const { type, enum: values, anyOf, oneOf, allOf, $ref } = schema;
     if (type !== undefined) return type !== "object";
     const allowed = Object.hasOwn(schema, "const") ? [schema.const] : Array.isArray(values) ? values : [];
-    if (allowed.some((value) => !isObject(value))) return true;
+    if (allowed.some((value) => !isJsonObject(value))) return true;
     if (typeof $ref === "string" && visit(resolve(root, $ref))) return true;
     return [anyOf, oneOf, allOf].some((parts) => Array.isArray(parts) && parts.some(visit));
   };

@@ -2,6 +2,7 @@
 import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/server";
 import type { ContentPart } from "../../../../sandbox/contract/content.ts";
 import type { JsonValue } from "../../../../sandbox/contract/errors.ts";
+import { isJsonObject } from "../../../../sandbox/contract/value-kind.ts";
 import { createToolFailureMessage } from "../../../contract/failure-message.ts";
 import type { ToolResult } from "../../../contract/tool-call.ts";
 import { toJson } from "../../../contract/tool-value.ts";
@@ -54,8 +55,8 @@ export async function toCallToolResult(
     return { content: [{ type: "text", text }], isError: true, _meta: { [ERROR_CODE_META]: result.error.code } };
   }
   const output = toJson(result.output);
-  const isObject = typeof output === "object" && output !== null && !Array.isArray(output);
-  const structured = hasOutputSchema || isObject ? { structuredContent: output as Record<string, unknown> } : {};
+  const structured =
+    hasOutputSchema || isJsonObject(output) ? { structuredContent: output as Record<string, unknown> } : {};
   const blocks = (result.content ?? []).map(toBlock);
   // The text repeats structured content for clients that do not support it, and contains an output that structured content cannot.
   // Content without an output needs no text.
