@@ -11,12 +11,16 @@ import type {
   CallApproval,
   CallEvent,
   CallInput,
+  CallListFilter,
   CallTimeline,
   CreatedApiKey,
   CreatedTrigger,
   CreatedWebhook,
   Delivery,
   Deployed,
+  NewKey,
+  NewSchedule,
+  NewTrigger,
   Problem,
   Quotas,
   Rehearsal,
@@ -27,10 +31,12 @@ import type {
   RunAnswer,
   RunEntry,
   RunInput,
+  RunListFilter,
   RunningCall,
   RunSummary,
   Schedule,
   Secret,
+  StartRunOptions,
   StoredValue,
   Tenant,
   ToolSummary,
@@ -153,21 +159,8 @@ export class TenantClient {
     return await this.#client.request("DELETE", this.#path, { query });
   }
 
-  /**
-   * Creates an API key of the tenant, which is shown only in this response.
-   * @param key `expiresInMinutes`: not with `expiresInDays`. Default: no expiry. `rateLimit`: of its requests. `limits`, `quotas` and
-   *   `maxAsyncCalls`: of its calls, in addition to those of the tenant
-   */
-  async createKey(key: {
-    readonly name: string;
-    readonly scopes: readonly string[];
-    readonly expiresInDays?: number;
-    readonly expiresInMinutes?: number;
-    readonly rateLimit?: ApiKey["rateLimit"] & object;
-    readonly limits?: ApiKey["limits"] & object;
-    readonly quotas?: ApiKey["quotas"] & object;
-    readonly maxAsyncCalls?: number;
-  }): Promise<CreatedApiKey> {
+  /** Creates an API key of the tenant, which is shown only in this response. */
+  async createKey(key: NewKey): Promise<CreatedApiKey> {
     return await this.#client.request("POST", `${this.#path}/keys`, { body: key });
   }
 
@@ -216,17 +209,17 @@ export class TenantClient {
     return this.#client.list(`${this.#path}/tools`);
   }
 
+  /**
+   * Deletes a tool with all its versions and releases.
+   * @throws {ApiError} CONFLICT while runs of it have not ended
+   */
+  async deleteTool(tool: string): Promise<void> {
+    await this.#client.request("DELETE", `${this.#path}/tools/${segment(tool)}`);
+  }
+
   /** Yields the versions of a tool. */
   versions(tool: string): AsyncGenerator<ToolVersion, void> {
     return this.#client.list(`${this.#path}/tools/${segment(tool)}/versions`);
-  }
-
-  #versionPath(tool: string, version: number): string {
-    return `${this.#path}/tools/${segment(tool)}/versions/${numberSegment(version)}`;
-  }
-
-  #releasePath(tool: string, alias: string): string {
-    return `${this.#path}/tools/${segment(tool)}/releases/${segment(alias)}`;
   }
 
   /** Returns a version of a tool. */
@@ -237,53 +230,6 @@ export class TenantClient {
   /** Lists the versions that wait for approval. */
   approvals(): AsyncGenerator<Approval, void> {
     return this.#client.list(`${this.#path}/approvals`, { kind: "version" });
-  }
-
-  /** Lists calls that need an approval. @param filter `state`: default: `pending` */
-  callApprovals(
-    filter: { readonly state?: CallApproval["state"] | undefined } = {},
-  ): AsyncGenerator<CallApproval, void> {
-    checkOptions(filter, "filter", FILTERS.callApprovals);
-    return this.#client.list(`${this.#path}/approvals`, { kind: "call", state: filter.state });
-  }
-
-  /** Returns the approval of a call. @param id of the approval */
-  async callApproval(id: string): Promise<CallApproval> {
-    return await this.#client.request("GET", `${this.#path}/approvals/${segment(id)}`);
-  }
-
-  /**
-   * Approves a call, which then runs once.
-   * @param reason for the audit log
-   * @throws {ApiError} CONFLICT for a call that was decided before
-   */
-  async approveCall(id: string, reason?: string): Promise<CallApproval> {
-    return await this.#client.request("POST", `${this.#path}/approvals/${segment(id)}/approve`, {
-      body: toReason(reason),
-    });
-  }
-
-  /**
-   * Denies a call.
-   * @param reason for its caller and the audit log
-   * @throws {ApiError} CONFLICT for a call that was decided before
-   */
-  async denyCall(id: string, reason?: string): Promise<CallApproval> {
-    return await this.#client.request("POST", `${this.#path}/approvals/${segment(id)}/deny`, {
-      body: toReason(reason),
-    });
-  }
-
-  /** Returns a call and all calls below it, each before those that it made. */
-  async callTree(id: string): Promise<readonly TreeCall[]> {
-    const path = `${this.#path}/calls/${segment(id)}/tree`;
-    return await this.#client.items("GET", path);
-  }
-
-  /** Returns what is wrong now. */
-  async problems(): Promise<readonly Problem[]> {
-    const path = `${this.#path}/problems`;
-    return await this.#client.items("GET", path);
   }
 
   /**
@@ -300,6 +246,23 @@ export class TenantClient {
    */
   async deny(tool: string, version: number): Promise<ToolVersion> {
     return await this.#client.request("POST", `${this.#versionPath(tool, version)}/deny`);
+  }
+
+  /** Returns the code of a version as it runs: the bundle of a JavaScript tool, or the files of a Python tool. */
+  async bundle(tool: string, version: number): Promise<object> {
+    return await this.#client.request("GET", `${this.#versionPath(tool, version)}/bundle`);
+  }
+
+  /**
+   * Deletes a version that nothing needs any more, with its code.
+   * @throws {ApiError} CONFLICT for the latest version, and while an alias runs it or calls or runs of it have not ended
+   */
+  async deleteVersion(tool: string, version: number): Promise<void> {
+    await this.#client.request("DELETE", this.#versionPath(tool, version));
+  }
+
+  #versionPath(tool: string, version: number): string {
+    return `${this.#path}/tools/${segment(tool)}/versions/${numberSegment(version)}`;
   }
 
   /**
@@ -330,25 +293,13 @@ export class TenantClient {
     return await this.#client.request("POST", `${this.#releasePath(tool, alias)}/rollback`, toChange(options, false));
   }
 
-  /**
-   * Deletes a version that nothing needs any more, with its code.
-   * @throws {ApiError} CONFLICT for the latest version, and while an alias runs it or calls or runs of it have not ended
-   */
-  async deleteVersion(tool: string, version: number): Promise<void> {
-    await this.#client.request("DELETE", this.#versionPath(tool, version));
-  }
-
   /** Deletes an alias with its history. Calls that name it fail from now on. */
   async deleteRelease(tool: string, alias: string): Promise<void> {
     await this.#client.request("DELETE", this.#releasePath(tool, alias));
   }
 
-  /**
-   * Deletes a tool with all its versions and releases.
-   * @throws {ApiError} CONFLICT while runs of it have not ended
-   */
-  async deleteTool(tool: string): Promise<void> {
-    await this.#client.request("DELETE", `${this.#path}/tools/${segment(tool)}`);
+  #releasePath(tool: string, alias: string): string {
+    return `${this.#path}/tools/${segment(tool)}/releases/${segment(alias)}`;
   }
 
   /**
@@ -433,16 +384,10 @@ export class TenantClient {
     });
   }
 
-  /** Yields calls, the newest first. @param filter `limit`: calls per request. Default: 50 */
-  calls(
-    filter: {
-      readonly tool?: string | undefined;
-      readonly state?: string | undefined;
-      readonly limit?: number | undefined;
-    } = {},
-  ): AsyncGenerator<Call, void> {
+  /** Yields calls, the newest first. */
+  calls(filter: CallListFilter = {}): AsyncGenerator<Call, void> {
     checkOptions(filter, "filter", FILTERS.calls);
-    return this.#client.list(`${this.#path}/calls`, filter);
+    return this.#client.list(`${this.#path}/calls`, { ...filter });
   }
 
   /** Returns the calls that run in the process that answers. Those that a client waits for have no record before they end. */
@@ -474,6 +419,12 @@ export class TenantClient {
     return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}/timeline`);
   }
 
+  /** Returns a call and all calls below it, each before those that it made. */
+  async callTree(id: string): Promise<readonly TreeCall[]> {
+    const path = `${this.#path}/calls/${segment(id)}/tree`;
+    return await this.#client.items("GET", path);
+  }
+
   /**
    * Cancels a call that waits or runs.
    * @throws {ApiError} CONFLICT for a call that has ended
@@ -482,21 +433,68 @@ export class TenantClient {
     await this.#client.request("POST", `${this.#path}/calls/${segment(id)}/cancel`);
   }
 
+  /** Lists calls that need an approval. @param filter `state`: default: `pending` */
+  callApprovals(
+    filter: { readonly state?: CallApproval["state"] | undefined } = {},
+  ): AsyncGenerator<CallApproval, void> {
+    checkOptions(filter, "filter", FILTERS.callApprovals);
+    return this.#client.list(`${this.#path}/approvals`, { kind: "call", state: filter.state });
+  }
+
+  /** Returns the approval of a call. @param id of the approval */
+  async callApproval(id: string): Promise<CallApproval> {
+    return await this.#client.request("GET", `${this.#path}/approvals/${segment(id)}`);
+  }
+
+  /**
+   * Approves a call, which then runs once.
+   * @param reason for the audit log
+   * @throws {ApiError} CONFLICT for a call that was decided before
+   */
+  async approveCall(id: string, reason?: string): Promise<CallApproval> {
+    return await this.#client.request("POST", `${this.#path}/approvals/${segment(id)}/approve`, {
+      body: toReason(reason),
+    });
+  }
+
+  /**
+   * Denies a call.
+   * @param reason for its caller and the audit log
+   * @throws {ApiError} CONFLICT for a call that was decided before
+   */
+  async denyCall(id: string, reason?: string): Promise<CallApproval> {
+    return await this.#client.request("POST", `${this.#path}/approvals/${segment(id)}/deny`, {
+      body: toReason(reason),
+    });
+  }
+
+  /**
+   * Returns the recording of a call, which `glovebox.replay()` runs again.
+   * @throws {ApiError} NOT_FOUND also for a call without a recording
+   */
+  async recording(id: string): Promise<{ readonly format: string; readonly [field: string]: unknown }> {
+    return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}/recording`);
+  }
+
+  /** Runs a recorded call again without its capabilities. Default: the recorded version and input. */
+  async replay(id: string, changes: { readonly version?: number; readonly input?: unknown } = {}): Promise<Replay> {
+    return await this.#client.request("POST", `${this.#path}/calls/${segment(id)}/replays`, { body: changes });
+  }
+
+  /** Replays recorded calls of a tool on another version. Default: the newest 500 of the last 7 days. */
+  async rehearse(
+    tool: string,
+    rehearsal: { readonly version: number; readonly since?: number; readonly sample?: number },
+  ): Promise<Rehearsal> {
+    return await this.#client.request("POST", `${this.#path}/tools/${segment(tool)}/rehearsals`, { body: rehearsal });
+  }
+
   /**
    * Starts a durable run of a tool, and returns it when it waits or has ended.
-   * @param options `wait: false` returns it at once
    * @throws {ApiError} CONFLICT for a key that another request has used; QUOTA_EXCEEDED if too many runs are open; UNAVAILABLE while the
    *   server shuts down
    */
-  async startRun(
-    tool: string,
-    run: RunInput = {},
-    options: {
-      readonly idempotencyKey?: string | undefined;
-      readonly wait?: boolean | undefined;
-      readonly signal?: AbortSignal | undefined;
-    } = {},
-  ): Promise<Run> {
+  async startRun(tool: string, run: RunInput = {}, options: StartRunOptions = {}): Promise<Run> {
     // Copying a promise below would leave out what it resolves with.
     checkKind(tool, "tool", "a string that is not empty");
     checkKind(run, "run", "a plain object");
@@ -516,17 +514,9 @@ export class TenantClient {
   }
 
   /** Yields durable runs, without their inputs and outputs. */
-  runs(
-    filter: {
-      readonly kind?: Run["kind"] | undefined;
-      readonly tool?: string | undefined;
-      readonly state?: Run["state"] | undefined;
-      /** Runs that wait for something of this kind. */
-      readonly wait?: Run["waits"][number]["kind"] | undefined;
-    } = {},
-  ): AsyncGenerator<RunSummary, void> {
+  runs(filter: RunListFilter = {}): AsyncGenerator<RunSummary, void> {
     checkOptions(filter, "filter", FILTERS.runs);
-    return this.#client.list(`${this.#path}/runs`, filter);
+    return this.#client.list(`${this.#path}/runs`, { ...filter });
   }
 
   /** Returns a durable run. */
@@ -585,32 +575,6 @@ export class TenantClient {
     return await this.#client.request("POST", `${this.#path}/runs/${segment(id)}/cancel`);
   }
 
-  /**
-   * Returns the recording of a call, which `glovebox.replay()` runs again.
-   * @throws {ApiError} NOT_FOUND also for a call without a recording
-   */
-  async recording(id: string): Promise<{ readonly format: string; readonly [field: string]: unknown }> {
-    return await this.#client.request("GET", `${this.#path}/calls/${segment(id)}/recording`);
-  }
-
-  /** Runs a recorded call again without its capabilities. Default: the recorded version and input. */
-  async replay(id: string, changes: { readonly version?: number; readonly input?: unknown } = {}): Promise<Replay> {
-    return await this.#client.request("POST", `${this.#path}/calls/${segment(id)}/replays`, { body: changes });
-  }
-
-  /** Replays recorded calls of a tool on another version. Default: the newest 500 of the last 7 days. */
-  async rehearse(
-    tool: string,
-    rehearsal: { readonly version: number; readonly since?: number; readonly sample?: number },
-  ): Promise<Rehearsal> {
-    return await this.#client.request("POST", `${this.#path}/tools/${segment(tool)}/rehearsals`, { body: rehearsal });
-  }
-
-  /** Returns the code of a version as it runs: the bundle of a JavaScript tool, or the files of a Python tool. */
-  async bundle(tool: string, version: number): Promise<object> {
-    return await this.#client.request("GET", `${this.#versionPath(tool, version)}/bundle`);
-  }
-
   /** Yields the secrets, without their values. */
   secrets(): AsyncGenerator<Secret, void> {
     return this.#client.list(`${this.#path}/secrets`);
@@ -635,19 +599,10 @@ export class TenantClient {
   }
 
   /**
-   * Creates a schedule. Default: times in UTC, and runs do not overlap.
+   * Creates a schedule.
    * @throws {ApiError} NAME_TAKEN for a name that another schedule has; QUOTA_EXCEEDED for an input that the tenant may not store
    */
-  async createSchedule(schedule: {
-    readonly name: string;
-    readonly tool: string;
-    readonly cron: string;
-    readonly timeZone?: string;
-    readonly input?: unknown;
-    readonly alias?: string;
-    readonly overlap?: Schedule["overlap"];
-    readonly catchUp?: Schedule["catchUp"];
-  }): Promise<Schedule> {
+  async createSchedule(schedule: NewSchedule): Promise<Schedule> {
     return await this.#client.request("POST", `${this.#path}/schedules`, { body: schedule });
   }
 
@@ -729,13 +684,7 @@ export class TenantClient {
    * Creates a trigger, and returns it with its signing secret, which is shown only now.
    * @throws {ApiError} NAME_TAKEN for a name that another trigger has
    */
-  async createTrigger(trigger: {
-    readonly name: string;
-    readonly tool: string;
-    readonly alias?: string;
-    readonly verification?: Trigger["verification"];
-    readonly secret?: string;
-  }): Promise<CreatedTrigger> {
+  async createTrigger(trigger: NewTrigger): Promise<CreatedTrigger> {
     return await this.#client.request("POST", `${this.#path}/triggers`, { body: trigger });
   }
 
@@ -803,6 +752,12 @@ export class TenantClient {
   /** Returns the limits of the tenant, and what is left of them. */
   async quotas(): Promise<Quotas> {
     return await this.#client.request("GET", `${this.#path}/quotas`);
+  }
+
+  /** Returns what is wrong now. */
+  async problems(): Promise<readonly Problem[]> {
+    const path = `${this.#path}/problems`;
+    return await this.#client.items("GET", path);
   }
 
   /** Yields the entries of the audit log, the newest first. */

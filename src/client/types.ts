@@ -160,3 +160,71 @@ export interface CallInput {
   /** Approves the call at once, if it needs an approval and the key may. */
   readonly approve?: boolean | undefined;
 }
+
+/** Which calls a list has. */
+export interface CallListFilter {
+  readonly tool?: string | undefined;
+  readonly state?: string | undefined;
+  /** Calls per request. Default: 50 */
+  readonly limit?: number | undefined;
+}
+
+/** Which durable runs a list has. */
+export interface RunListFilter {
+  readonly kind?: Run["kind"] | undefined;
+  readonly tool?: string | undefined;
+  readonly state?: Run["state"] | undefined;
+  /** Runs that wait for something of this kind. */
+  readonly wait?: Run["waits"][number]["kind"] | undefined;
+}
+
+/** Options of the start of a durable run. */
+export interface StartRunOptions {
+  /** With it, the request is repeated after a network error, and the run still starts at most once. */
+  readonly idempotencyKey?: string | undefined;
+  /** `false` returns the run at once. Default: when it waits or has ended */
+  readonly wait?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An API key to create. */
+export interface NewKey {
+  readonly name: string;
+  readonly scopes: readonly string[];
+  /** Default: no expiry. */
+  readonly expiresInDays?: number;
+  /** Not together with `expiresInDays`. */
+  readonly expiresInMinutes?: number;
+  /** Limit of the key's requests. */
+  readonly rateLimit?: ApiKey["rateLimit"] & object;
+  /** Limits of the key's calls, in addition to those of the tenant. */
+  readonly limits?: ApiKey["limits"] & object;
+  /** Quotas of the key's calls, in addition to those of the tenant. */
+  readonly quotas?: ApiKey["quotas"] & object;
+  /** Maximum number of calls of the key that wait in the queue. */
+  readonly maxAsyncCalls?: number;
+}
+
+/** A schedule to create. */
+export interface NewSchedule {
+  readonly name: string;
+  readonly tool: string;
+  readonly cron: string;
+  /** Default: UTC. */
+  readonly timeZone?: string;
+  readonly input?: unknown;
+  readonly alias?: string;
+  /** Default: `skip`, so that runs do not overlap. */
+  readonly overlap?: Schedule["overlap"];
+  readonly catchUp?: Schedule["catchUp"];
+}
+
+/** A trigger to create. */
+export interface NewTrigger {
+  readonly name: string;
+  readonly tool: string;
+  readonly alias?: string;
+  readonly verification?: Trigger["verification"];
+  /** Signing secret of the sender. Default: a new one */
+  readonly secret?: string;
+}

@@ -2,17 +2,16 @@
 import { createHash } from "node:crypto";
 import { resolve } from "node:path";
 import type { BuildOptions, BuildResult, Message, OutputFile } from "esbuild";
+import type { FileManifest } from "../locate/file-manifest.ts";
 import {
   BROWSER_ENTRY_POINTS,
-  type ChosenBuilds,
   COMMON_JS_ENTRY_POINTS,
   findBrowserPackages,
   findRequiredPackages,
   findWorseBuilds,
   NODE_ENTRY_POINTS,
-  openResolver,
-} from "../locate/entry-points.ts";
-import type { FileManifest } from "../locate/file-manifest.ts";
+} from "../locate/package-builds.ts";
+import { type ChosenBuilds, openResolver } from "../locate/package-resolver.ts";
 import type { PackageMetadata, PackageStore } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
 import { createImportPolicy } from "../policy/import-policy.ts";

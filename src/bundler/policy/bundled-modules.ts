@@ -17,7 +17,7 @@ import { rewriteNamespaceImports } from "../compile/transforms/namespace-imports
 import { copyWithoutAtomics } from "../compile/transforms/node-primordials.ts";
 import { spellOutRequires } from "../compile/transforms/spelled-requires.ts";
 import { isInside } from "../locate/contained-file.ts";
-import { resolveWith } from "../locate/entry-points.ts";
+import { resolveWith } from "../locate/package-resolver.ts";
 import type { PackageStore } from "../locate/package-store.ts";
 import { FILE_LOADERS, loaderOf } from "../locate/tool-paths.ts";
 import { adaptPackageFile } from "./adapted-packages.ts";

@@ -8,15 +8,15 @@ import type { TextFacts } from "../compile/child/text-facts.ts";
 import type { LocationNames } from "../compile/located-files/module-location.ts";
 import type { UnresolvedImports } from "../compile/transforms/unresolved-imports.ts";
 import { isDirectory } from "../locate/contained-file.ts";
+import { isBetterReplaced } from "../locate/package-builds.ts";
 import {
   type ChosenBuilds,
   INTERNAL_REQUEST,
-  isBetterReplaced,
   type PackageResolver,
   type ResolveRequest,
   remember,
   resolveWith,
-} from "../locate/entry-points.ts";
+} from "../locate/package-resolver.ts";
 import { type PackageStore, packageNameOf } from "../locate/package-store.ts";
 import type { ToolFiles } from "../locate/tool-files.ts";
 import { FILE_LOADERS, loaderOf, resolveRelative } from "../locate/tool-paths.ts";

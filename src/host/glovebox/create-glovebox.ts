@@ -37,6 +37,9 @@ import { startWorkers } from "../workers/spawn/start-workers.ts";
 import type { WorkerPool, WorkerPoolOptions } from "../workers/worker-pool.ts";
 import { Glovebox } from "./glovebox.ts";
 
+/** Keeps the worker process of the last call alive, so that its isolate can be inspected for up to a day. */
+const INSPECTED_IDLE_MS = 24 * 3_600_000;
+
 /**
  * Starts a Glovebox: a bundler, a pool of worker processes and a router.
  * @throws {ToolError} as a rejection: PARAM_INVALID for an invalid option, with its path; TOOL_UNAVAILABLE on Node.js before 24, or if the
@@ -72,9 +75,6 @@ export function createGloveboxFor(source: ToolSource, options: GloveboxOptions, 
     bundler.bundle(source, { owner: ownerOfTool(tenantId) }).catch(() => undefined);
   });
 }
-
-/** Keeps the worker process of the last call alive, so that its isolate can be inspected for up to a day. */
-const INSPECTED_IDLE_MS = 24 * 3_600_000;
 
 async function openGlovebox(
   options: GloveboxOptions | undefined,

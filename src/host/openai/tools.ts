@@ -230,25 +230,18 @@ export function toOpenAITools<Api extends OpenAIApi>(
       );
     }
     const isStrict = strict === "auto" && converted.strict && !isCustom;
-    const parameters = (isStrict || !converted.strict ? converted.parameters : toLooseSchema(definition)) as {
-      [key: string]: unknown;
-    };
     readings.set(toolName, isStrict ? converted.reading : { ...converted.reading, withoutNulls: undefined });
     notes.push({ toolName, alias: name, strict: isStrict, ...reasonOf(isStrict, isCustom, converted.reason) });
+    const tool = isCustom
+      ? ({ type: "custom", name, description } as const)
+      : toFunctionTool(definition, name, isStrict, converted);
     if (api === "chat") {
-      top.push(
-        isCustom
-          ? { type: "custom", custom: { name, description } }
-          : { type: "function", function: { name, description, parameters, strict: isStrict } },
-      );
+      top.push(toChatTool(tool));
       continue;
     }
-    const deferred = toolSearch ? { defer_loading: true } : {};
-    const tool: ResponsesFunctionTool | ResponsesCustomTool = isCustom
-      ? { type: "custom", name, description, ...deferred }
-      : { type: "function", name, description, parameters, strict: isStrict, ...deferred };
-    if (namespace === undefined) top.push(tool);
-    else groupOf(grouped, namespace, namespaces).tools.push(tool);
+    const sent = toolSearch ? { ...tool, defer_loading: true } : tool;
+    if (namespace === undefined) top.push(sent);
+    else groupOf(grouped, namespace, namespaces).tools.push(sent);
   }
   const tools = [...top, ...grouped.values(), ...(toolSearch ? [{ type: "tool_search" } as const] : [])];
   return {
@@ -274,6 +267,32 @@ function reasonOf(isStrict: boolean, isCustom: boolean, reason: string | undefin
   if (isStrict) return {};
   if (isCustom) return { reason: "A custom tool has no schema" };
   return { reason: reason ?? "Strict mode is turned off" };
+}
+
+function toFunctionTool(
+  definition: ToolDefinition,
+  name: string,
+  isStrict: boolean,
+  converted: Converted,
+): ResponsesFunctionTool {
+  const parameters = isStrict || !converted.strict ? converted.parameters : toLooseSchema(definition);
+  const { description } = definition;
+  return {
+    type: "function",
+    name,
+    description,
+    parameters: parameters as { [key: string]: unknown },
+    strict: isStrict,
+  };
+}
+
+function toChatTool(tool: ResponsesFunctionTool | ResponsesCustomTool): ChatTool {
+  if (tool.type === "custom") {
+    const { type, ...custom } = tool;
+    return { type, custom };
+  }
+  const { type, ...fields } = tool;
+  return { type, function: fields };
 }
 
 /** Returns the schema for a tool that is not strict. */

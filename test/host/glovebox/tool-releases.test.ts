@@ -1,7 +1,8 @@
 // Releases: stored versions of a tool, loaded when they first run, chosen by weight, session or name.
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
-import type { Glovebox, ToolInspection } from "../../../src/host/glovebox/glovebox.ts";
+import type { ToolInspection } from "../../../src/host/config/tool-options.ts";
+import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import type { ReleaseVersion } from "../../../src/host/glovebox/tool-releases.ts";
 import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
 

@@ -23,6 +23,9 @@ const MODIFIABLE: { readonly [Name in HookStageName]: readonly string[] } = {
   result: ["output", "error"],
 };
 
+/** In ms. If a hook's time limit and the call's deadline coincide, the call's clock fires first and determines the outcome. */
+const CLOCK_PRECEDENCE_MS = 5;
+
 const fn = z
   .custom<(event: never) => unknown>((value) => typeof value === "function", "Expected a function")
   .optional();
@@ -146,9 +149,6 @@ export class Hooks {
     });
   }
 }
-
-/** In ms. If a hook's time limit and the call's deadline coincide, the call's clock fires first and determines the outcome. */
-const CLOCK_PRECEDENCE_MS = 5;
 
 /** Returns the remaining time of a call in ms. It does not shrink while the call's clock is paused. */
 export const leftMsOf = ({ clock, until }: HookWait): number => clock?.leftMs ?? until - performance.now();

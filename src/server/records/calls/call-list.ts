@@ -39,12 +39,12 @@ export const isSearch = ({ tool, version, state, minMs, text }: CallFilter): boo
   [tool, version, state, minMs, text].some((value) => value !== undefined);
 
 /** All columns of a call but its logs and its timeline. */
+// biome-ignore format: several columns in a line
 const LISTED = [
-  ...(["id", "tenant_id", "tool_name", "tool_version", "alias", "mode", "state", "effects", "key_id"] as const),
-  ...(["session_id", "idempotency_key", "request_hash", "timeout_ms", "input", "output"] as const),
-  ...(["content", "error", "usage", "calls", "created_at", "started_at", "ended_at", "run_at"] as const),
-  ...(["lease_owner", "lease_until", "fence", "attempts", "cancel_requested"] as const),
-  ...(["parent_id", "root_id", "approval_id"] as const),
+  "id", "tenant_id", "tool_name", "tool_version", "alias", "mode", "state", "effects", "key_id", "session_id",
+  "idempotency_key", "request_hash", "timeout_ms", "input", "output", "content", "error", "usage", "calls",
+  "created_at", "started_at", "ended_at", "run_at", "lease_owner", "lease_until", "fence", "attempts",
+  "cancel_requested", "parent_id", "root_id", "approval_id",
 ] as const;
 
 /** Lists the newest calls first. Ids sort by time. @param tenantId default: all tenants */

@@ -1,11 +1,8 @@
 // Chooses the build of a package that has several. The default is the one for Node. The one for browsers is used if the build for Node
 // needs modules that no tool has (sockets, processes), or node:http where the build for browsers uses fetch.
-import type { BuildOptions, ImportKind, Metafile, PluginBuild } from "esbuild";
+import type { BuildOptions, Metafile } from "esbuild";
 import { findBuiltin } from "../../sandbox/contract/node-builtins.ts";
 import type { PackageMetadata } from "./package-store.ts";
-
-/** esbuild's `build`, passed as an argument because child-main.ts is its only importer. */
-type Build = (options: BuildOptions) => Promise<unknown>;
 
 /** Options with which esbuild resolves packages by default: `exports` with the conditions node, import or require, and default. */
 export const NODE_ENTRY_POINTS = {
@@ -66,6 +63,18 @@ const NODE_ONLY: ReadonlySet<string> = new Set([
   "ws",
 ]);
 
+/** Packages that load native code. What needs it fails in every tool, as with a failing built-in. */
+const NATIVE_LOADERS: ReadonlySet<string> = new Set(["bindings", "node-gyp-build", "node-gyp-build-optional-packages"]);
+
+/** What a build for browsers connects with instead of node:http. */
+const CONNECTS =
+  /\bfetch\s*\(|\b(?:globalThis|window|self|global)\.fetch\b|\btypeof fetch\b|\b(?:WebSocket|EventSource)\b/;
+/** What a build for browsers connects with that no tool has. */
+const NEEDS_PAGE = /\bXMLHttpRequest\b/;
+
+/** Packages whose build for Node uses `eval` or `Function`, and whose browser build does not. */
+const BROWSER_ONLY: ReadonlySet<string> = new Set(["depd", "jsonpath"]);
+
 /** Tells whether a build for browsers has a reason to replace this built-in: it fails in tools, or fetch is faster. */
 export const isBetterReplaced = (builtin: string): boolean =>
   FAILING_BUILTINS.has(builtin) || SLOWER_BUILTINS.has(builtin);
@@ -78,18 +87,6 @@ interface PackageNeeds {
   /** Whether its build for Node cannot work. */
   failsInNodeBuild: boolean;
 }
-
-/** Packages that load native code. What needs it fails in every tool, as with a failing built-in. */
-const NATIVE_LOADERS: ReadonlySet<string> = new Set(["bindings", "node-gyp-build", "node-gyp-build-optional-packages"]);
-
-/** What a build for browsers connects with instead of node:http. */
-const CONNECTS =
-  /\bfetch\s*\(|\b(?:globalThis|window|self|global)\.fetch\b|\btypeof fetch\b|\b(?:WebSocket|EventSource)\b/;
-/** What a build for browsers connects with that no tool has. */
-const NEEDS_PAGE = /\bXMLHttpRequest\b/;
-
-/** Packages whose build for Node uses `eval` or `Function`, and whose browser build does not. */
-const BROWSER_ONLY: ReadonlySet<string> = new Set(["depd", "jsonpath"]);
 
 const hasOtherBuild = ({ metadata }: PackageNeeds): boolean =>
   metadata.hasBrowserBuild && !NODE_ONLY.has(metadata.name ?? "");
@@ -215,106 +212,4 @@ export function findRequiredPackages(
     }),
   );
   return new Set(required);
-}
-
-export interface ResolveRequest {
-  readonly path: string;
-  readonly importer: string;
-  readonly resolveDir: string;
-  readonly kind: ImportKind;
-}
-
-export interface Resolved {
-  readonly path: string;
-  readonly sideEffects: boolean;
-}
-
-/** Calls the resolver of a build. Returns undefined if it finds no file. */
-export async function resolveWith(build: PluginBuild, request: ResolveRequest): Promise<Resolved | undefined> {
-  const { path, ...options } = request;
-  // `pluginData` marks the request, so that the plugins of the build ignore it.
-  const found = await build.resolve(path, { ...options, namespace: "file", pluginData: INTERNAL_REQUEST });
-  if (found.errors.length > 0 || found.external || found.namespace !== "file") return undefined;
-  return { path: found.path, sideEffects: found.sideEffects };
-}
-export const INTERNAL_REQUEST = Symbol("internal request");
-
-/**
- * Remembers what a resolver has found for imports of one folder. esbuild reads the folders up to the package store again for each request, which
- * takes several milliseconds in a store of a thousand packages.
- */
-export function remember(
-  resolve: (request: ResolveRequest) => Promise<Resolved | undefined>,
-): (request: ResolveRequest) => Promise<Resolved | undefined> {
-  const known = new Map<string, Promise<Resolved | undefined>>();
-  return (request) => {
-    const key = JSON.stringify([request.kind, request.resolveDir, request.path]);
-    const found = known.get(key) ?? resolve(request);
-    known.set(key, found);
-    return found;
-  };
-}
-
-export interface PackageResolver extends AsyncDisposable {
-  resolve(request: ResolveRequest): Promise<Resolved | undefined>;
-}
-
-/** The builds of packages that a link uses instead of the default one. */
-export interface ChosenBuilds {
-  /** Resolves imports to the builds for browsers. */
-  readonly browser: PackageResolver;
-  /** Folders of the packages that use their build for browsers. */
-  readonly browserFolders: ReadonlySet<string>;
-  /** Resolves imports to the builds for CommonJS. Missing while no package needs it. */
-  readonly commonJs?: PackageResolver | undefined;
-  /** Folders of the packages that use their build for CommonJS. */
-  readonly commonJsFolders: ReadonlySet<string>;
-}
-
-/**
- * Opens another, empty esbuild build and keeps it open to resolve imports with other entry points. One build resolves all of its imports
- * with the same options. The caller disposes the result.
- */
-export async function openResolver(
-  esbuild: Build,
-  options: BuildOptions,
-  entryPoints: typeof BROWSER_ENTRY_POINTS | typeof COMMON_JS_ENTRY_POINTS,
-): Promise<PackageResolver> {
-  const opened = Promise.withResolvers<PluginBuild>();
-  const closed = Promise.withResolvers<void>();
-  const namespace = "resolver";
-  const plugin = {
-    name: "package-resolver",
-    setup(build: PluginBuild) {
-      build.onResolve({ filter: /^resolver$/ }, () => ({ path: "resolver", namespace }));
-      build.onLoad({ filter: /.*/, namespace }, async () => {
-        opened.resolve(build);
-        await closed.promise;
-        return { contents: "" };
-      });
-    },
-  };
-  const { absWorkingDir, nodePaths, tsconfigRaw } = options;
-  const running = esbuild({
-    ...entryPoints,
-    absWorkingDir,
-    nodePaths,
-    tsconfigRaw,
-    entryPoints: ["resolver"],
-    bundle: true,
-    write: false,
-    logLevel: "silent",
-    plugins: [plugin],
-  } as BuildOptions).then(
-    () => undefined,
-    (error: unknown) => opened.reject(error),
-  );
-  const build = await opened.promise;
-  return {
-    resolve: remember((request) => resolveWith(build, request)),
-    async [Symbol.asyncDispose]() {
-      closed.resolve();
-      await running;
-    },
-  };
 }

@@ -1,6 +1,6 @@
 // Tests which build of a package is bundled if it has one for Node and one for browsers.
 import { describe, expect, test } from "vitest";
-import { remember } from "../../src/bundler/locate/entry-points.ts";
+import { remember } from "../../src/bundler/locate/package-resolver.ts";
 import { buildHere, evaluate, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 
 const BOTH = { exports: { ".": { worker: "./web.js", browser: "./web.js", node: "./node.js", default: "./node.js" } } };
