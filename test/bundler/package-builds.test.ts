@@ -1,4 +1,5 @@
 // Tests which build of a package is bundled if it has one for Node and one for browsers.
+import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import { describe, expect, test } from "vitest";
 import { remember } from "../../src/bundler/locate/package-resolver.ts";
 import { buildHere, evaluate, failureOf, makeFolder, packageFiles } from "./workbench.ts";
@@ -253,6 +254,52 @@ test("an import is resolved once for all files of a folder", async () => {
   await resolve({ ...request, resolveDir: "/b" });
   await resolve({ ...request, kind: "import-statement" });
   expect(requests).toEqual(["require-call /a x", "require-call /b x", "import-statement /a x"]);
+});
+
+describe.concurrent("a default import of CommonJS that was compiled from a module", () => {
+  const packages = packageFiles("babel", {
+    "index.js": 'exports.__esModule = true; exports.named = 1; exports.default = "inner default"',
+  });
+  const text =
+    'import x, { named } from "babel"; import y from "./other"; export { default as z } from "babel"; export default async () => [x, y, named, (await import("babel")).default, (await import("babel")).named].map((each) => each.default ?? each)';
+  // What Node gives for the same text.
+  const value = ["inner default", "inner default", 1, "inner default", 1];
+
+  test.for(["ts", "js", "mjs", "mts", "tsx", "jsx"])("is module.exports in tool.%s, as in Node", async (extension) => {
+    const other = 'import x from "babel"; export default x';
+    const root = makeFolder({ ...packages, [`tool.${extension}`]: text, [`other.${extension}`]: other });
+    expect((await evaluate(await buildHere({ path: root }, { root }))).value).toEqual(value);
+  });
+
+  test("is module.exports in a source", async () => {
+    const source = 'import x from "babel"; export default async () => [x, (await import("babel")).default]';
+    const exported = { named: 1, default: "inner default" };
+    const bundle = await buildHere({ source }, { root: makeFolder(packages) });
+    expect((await evaluate(bundle)).value).toEqual([exported, exported].map((each) => ({ __esModule: true, ...each })));
+  });
+
+  test("is module.exports for import() in CommonJS", async () => {
+    const source = 'module.exports = async () => (await import("babel")).default.default';
+    const bundle = await buildHere({ source }, { root: makeFolder(packages) });
+    expect((await evaluate(bundle)).value).toBe("inner default");
+  });
+
+  test("is its own default in tool.cts, which TypeScript compiles to CommonJS", async () => {
+    const root = makeFolder({ ...packages, "tool.cts": 'import x from "babel"; export default () => x' });
+    expect((await evaluate(await buildHere({ path: root }, { root }))).value).toBe("inner default");
+  });
+
+  test("keeps positions after it in the source map", async () => {
+    const source = 'export default async () => [await import("babel"), missing.property]';
+    const { code, sourceMap } = await buildHere({ source }, { root: makeFolder(packages) });
+    const lines = code.split("\n");
+    const line = lines.findIndex((each) => each.includes("missing.property"));
+    const found = originalPositionFor(new TraceMap(sourceMap), {
+      line: line + 1,
+      column: lines[line]?.indexOf("missing.property") ?? 0,
+    });
+    expect(found).toMatchObject({ line: 1, column: source.indexOf("missing.property") });
+  });
 });
 
 describe.concurrent("the limits of packages", () => {

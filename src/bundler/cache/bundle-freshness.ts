@@ -6,7 +6,7 @@ import type { BuiltBundle } from "../bundle-tool.ts";
 import type { BuildDependency, BuildRequest } from "../compile/child/build-messages.ts";
 
 /** Increment when a build produces a different result from the same input. */
-const BUILD_VERSION = 10;
+const BUILD_VERSION = 11;
 
 /** Returns the cache key in hex. It covers the contents of files in memory. {@link isFresh} checks the files on disk. */
 export function cacheKeyOf(request: BuildRequest): string {

@@ -36,6 +36,7 @@ import { type DataFiles, dataFilesText } from "./located-files/data-files.ts";
 import { locationNames, locationsText, TOOL_FOLDER } from "./located-files/module-location.ts";
 import { type ContextNames, keepContext, needsContext } from "./transforms/await-context.ts";
 import { nameClasses, setClassNameText } from "./transforms/class-names.ts";
+import { importDefaultsAsNode } from "./transforms/default-imports.ts";
 import { UnresolvedImports } from "./transforms/unresolved-imports.ts";
 
 function contextNames(build: Build): ContextNames {
@@ -136,15 +137,15 @@ async function finish(
   // Old CommonJS packages assign undeclared variables and use a global `this`, so they need sloppy mode.
   const inputs = Object.entries(result.metafile?.inputs ?? {});
   const isStrict = !inputs.some(([path, { format }]) => format === "cjs" && !path.startsWith(`${NAMESPACES.builtin}:`));
-  const linked = nameClasses(
-    textOf(result.outputFiles, ".js"),
-    (module) => sourceOf(build, module),
-    classNameSetter(build),
-  );
+  const output = importDefaultsAsNode({
+    code: textOf(result.outputFiles, ".js"),
+    sourceMap: textOf(result.outputFiles, ".map"),
+  });
+  const linked = nameClasses(output.code, (module) => sourceOf(build, module), classNameSetter(build));
   const preamble = preambleOf(build, linked, await collectDataFiles(build, result.metafile, esbuild));
   const built = {
     code: wrapCode(linked, parameterNames(build), names, { isStrict, preamble }),
-    sourceMap: finishSourceMap(textOf(result.outputFiles, ".map"), names),
+    sourceMap: finishSourceMap(output.sourceMap, names),
   };
   const plain = build.script === undefined ? built : appendScript(built, build.script, build.request.entry);
   const { code, sourceMap } = needsContext(plain.code) ? await keepContext(plain, contextNames(build)) : plain;
