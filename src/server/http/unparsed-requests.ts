@@ -133,20 +133,25 @@ export function answerUnparsed(server: Server, limits: ParserLimits): void {
   });
 
   // Node closes the connection of such a request without a response if nothing handles it.
-  server.on("connect", (_request, socket) => {
+  server.on("connect", ({ socket }) => {
     // Node has removed its own listener, and an error without one would end the process.
     socket.on("error", () => {});
-    afterResponses([...(open.get(socket) ?? [])], () => {
-      if (socket.writable)
-        socket.write(
-          toMessage(
-            new RequestError("METHOD_NOT_ALLOWED", "Expected a request to this server, which is not a proxy", {
-              headers: { allow: "GET" },
-            }),
-          ),
-        );
-      endConnection(socket);
-    });
+    const requests = [...(open.get(socket) ?? [])];
+    if (requests.length > 0) {
+      // Node has removed its listeners from the socket, also those that limit how long a client may read nothing, and those that end responses
+      // with their connection. A connection that waited for responses would have no limit.
+      for (const { response } of requests) response.destroy();
+      return void socket.destroy();
+    }
+    if (socket.writable)
+      socket.write(
+        toMessage(
+          new RequestError("METHOD_NOT_ALLOWED", "Expected a request to this server, which is not a proxy", {
+            headers: { allow: "GET" },
+          }),
+        ),
+      );
+    endConnection(socket);
   });
 
   server.on("checkExpectation", (request, response) => {

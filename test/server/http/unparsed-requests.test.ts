@@ -179,6 +179,32 @@ describe("a connection", () => {
   });
 
   test.for([
+    ["without a body", ""],
+    ["with a body", "Content-Length: 2\r\n"],
+  ] as const)("ends, with its open responses, on a request to a proxy %s", async ([, header]) => {
+    const closed: string[] = [];
+    const port = await listen(({ url = "" }, response) => {
+      response.on("close", () => closed.push(url));
+      // Ends after an earlier one of its connection only, and its client reads nothing.
+      if (url === "/large") response.end(Buffer.alloc(8 * 1024 * 1024));
+    });
+    const get = (path: string) => `GET ${path} HTTP/1.1\r\n${HOST}\r\n`;
+    const proxied = `CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n${header}\r\n`;
+    const received = exchange(port, `${get("/pending")}${get("/large")}${proxied}`);
+    await vi.waitFor(() => expect(closed.toSorted()).toEqual(["/large", "/pending"]), { timeout: 10_000 });
+    expect(await received).toBe("");
+  });
+
+  test("ends after the response to a request to a proxy whose body is missing", async () => {
+    const port = await listen(() => {});
+    const received = await exchange(
+      port,
+      "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\nContent-Length: 2\r\n\r\n",
+    );
+    expect(summary(received).map(([status]) => status)).toEqual([405]);
+  });
+
+  test.for([
     ["headers", `GET / HTTP/1.1\r\n${HOST}`],
     ["a body", `POST / HTTP/1.1\r\n${HOST}Content-Length: 9\r\n\r\n{`],
   ] as const)("that sends %s too slowly gets 408", async ([, text]) => {
