@@ -145,21 +145,18 @@ interface StoredVersion {
   readonly isNewlyApproved: boolean;
 }
 
+/** What a version requests beyond the live one, and whether the deployer approves it. */
+interface VersionApproval extends Omit<Deployer, "mayApprove"> {
+  readonly approves: boolean;
+  readonly requests: RequestDiff;
+}
+
 /** Stores a candidate as a new version, or finds that the latest version is the same. @throws {ToolError} QUOTA_EXCEEDED */
 async function storeVersion(
   transaction: Db,
   tenant: TenantRecord,
   { files, ...candidate }: Candidate,
-  {
-    actor,
-    keyId,
-    approves,
-    requests,
-  }: Omit<Deployer, "mayApprove"> & {
-    /** Whether the caller approves what the version requests. */
-    readonly approves: boolean;
-    readonly requests: RequestDiff;
-  },
+  { actor, keyId, approves, requests }: VersionApproval,
 ): Promise<StoredVersion> {
   const { toolName, contentHash, definition } = candidate;
   const latest = await findLatest(transaction, { tenantId: tenant.id, toolName });
@@ -187,24 +184,21 @@ async function storeVersion(
   return { version, isKnown: false, isNewlyApproved: needsApproval && version.state === "ready" };
 }
 
+/** What a deployment has changed, apart from its version. */
+interface DeploymentChange {
+  readonly actor: Actor;
+  readonly requests: RequestDiff;
+  readonly alias: string | null;
+  readonly release: ReleaseRecord | undefined;
+  readonly isReleaseChanged: boolean;
+}
+
 /** Records what a deployment has changed, for the audit log and for webhooks. */
 async function recordDeployment(
   transaction: Db,
   tenantId: string,
   { version, isKnown }: StoredVersion,
-  {
-    actor,
-    requests,
-    alias,
-    release,
-    isReleaseChanged,
-  }: {
-    readonly actor: Actor;
-    readonly requests: RequestDiff;
-    readonly alias: string | null;
-    readonly release: ReleaseRecord | undefined;
-    readonly isReleaseChanged: boolean;
-  },
+  { actor, requests, alias, release, isReleaseChanged }: DeploymentChange,
 ): Promise<void> {
   const { toolName: tool, contentHash, state } = version;
   await appendAudit(transaction, {

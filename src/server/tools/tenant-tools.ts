@@ -45,6 +45,7 @@ interface LoadedTool {
 }
 
 interface LoadedTenant {
+  readonly id: string;
   readonly tools: Map<string, LoadedTool>;
   /** Latest revision that was seen. */
   revision: number;
@@ -117,7 +118,7 @@ export class TenantTools implements Disposable {
       const releases = await listReleases(this.#db, { tenantId, toolName });
       const find: FindVersion = (name, version) => findVersion(this.#db, { tenantId, toolName: name }, version);
       const extra = await this.#keepExtra(tenant, toolName, releases, find);
-      await this.#register(tenantId, tenant, toolName, { revision, releases, extra }, find);
+      await this.#register(tenant, toolName, { revision, releases, extra }, find);
     });
   }
 
@@ -166,7 +167,7 @@ export class TenantTools implements Disposable {
         if ((tenant.tools.get(toolName)?.revision ?? 0) >= revision) continue;
         const releases = byTool.get(toolName) ?? [];
         const extra = await this.#keepExtra(tenant, toolName, releases, find);
-        await this.#register(tenantId, tenant, toolName, { revision, releases, extra }, find);
+        await this.#register(tenant, toolName, { revision, releases, extra }, find);
         // Thousands of tools must not hold up the requests of others.
         if (performance.now() - resumedAt < LONGEST_RUN_MS) continue;
         await setImmediate();
@@ -229,7 +230,7 @@ export class TenantTools implements Disposable {
   #tenantOf(tenantId: string, revision: number): LoadedTenant {
     let tenant = this.#tenants.get(tenantId);
     if (tenant === undefined) {
-      tenant = { tools: new Map(), revision, wholeRevision: 0, usedAt: 0 };
+      tenant = { id: tenantId, tools: new Map(), revision, wholeRevision: 0, usedAt: 0 };
       this.#tenants.set(tenantId, tenant);
     }
     // Another process may have changed the policy.
@@ -254,13 +255,8 @@ export class TenantTools implements Disposable {
     }
   }
 
-  async #register(
-    tenantId: string,
-    tenant: LoadedTenant,
-    toolName: string,
-    tool: LoadedTool,
-    find: FindVersion,
-  ): Promise<void> {
+  async #register(tenant: LoadedTenant, toolName: string, tool: LoadedTool, find: FindVersion): Promise<void> {
+    const { id: tenantId } = tenant;
     const versions: ReleaseVersion[] = [];
     for (const [version, weight] of weightsOf(tool.releases)) {
       const stored = await find(toolName, version);
@@ -311,7 +307,7 @@ export class TenantTools implements Disposable {
       if (stored === undefined) throw notFound(toolName, `has no version ${version}`);
       if (stored.state !== "ready") throw notFound(toolName, `has a version ${version}, but it is not approved`);
       const tool = toolOf();
-      await this.#register(tenantId, tenant, toolName, { ...tool, extra: [...tool.extra, stored] }, find);
+      await this.#register(tenant, toolName, { ...tool, extra: [...tool.extra, stored] }, find);
     });
   }
 

@@ -85,6 +85,53 @@ function compareIds(one: string, other: string): number {
 export const RunningCallSchema = z
   .strictObject({ id: z.string(), tool: z.string(), state: z.string(), startedAt: TimeSchema })
   .openapi("RunningCall");
+
+/**
+ * Returns the timeline of a call that runs or has ended.
+ * @throws {RequestError} NOT_FOUND
+ */
+async function readTimeline(dependencies: ServerDependencies, tenantId: string, call: string): Promise<object> {
+  let row = await dependencies.calls.findStored(tenantId, call);
+  if (row === undefined || row.ended_at === null) {
+    // A waiting call runs in no replica, so no replica is queried.
+    const isWaiting = row !== undefined && row.state !== "running";
+    const { isRunning, soFar } = isWaiting
+      ? { isRunning: false, soFar: undefined }
+      : await dependencies.calls.timelineSoFar(tenantId, call);
+    // It may have ended meanwhile.
+    if (isRunning) row = await dependencies.calls.findStored(tenantId, call);
+    else if (!isWaiting) row = await dependencies.calls.find(tenantId, call);
+    if (row === undefined || row.ended_at === null) {
+      if (row === undefined && !isRunning) throw notFound("call", call);
+      return toTimelineSoFar(row, soFar, dependencies.database.clock.now());
+    }
+  }
+  const ended = row;
+  if (ended.calls === null) return timelineOf(ended, []);
+  const nested = await dependencies.searches.run(tenantId, () =>
+    dependencies.calls.findTimelines(tenantId, nestedIdsOf(ended)),
+  );
+  return timelineOf(ended, nested);
+}
+
+/**
+ * Returns a call and all calls below it, also those that run in this server.
+ * @throws {RequestError} NOT_FOUND
+ */
+async function readTree(dependencies: ServerDependencies, tenantId: string, call: string): Promise<readonly object[]> {
+  const isBelow = (id: string): boolean => id === call || id.startsWith(`${call}.`);
+  const stored = await dependencies.searches.run(tenantId, () => dependencies.calls.findTree(tenantId, call));
+  const known = new Set(stored.map(({ id }) => id));
+  const running = dependencies.glovebox
+    .listCalls({ tenantId })
+    .filter(({ callId }) => isBelow(callId) && !known.has(callId))
+    .map((info) => ({ ...runningRow(info, tenantId), errorCode: null, logLines: 0 }));
+  const rows = [...stored, ...running].filter(({ id }) => isBelow(id));
+  if (rows.length === 0) throw notFound("call", call);
+  const depth = call.split(".").length;
+  return rows.toSorted((one, other) => compareIds(one.id, other.id)).map((row) => showInTree(row, depth));
+}
+
 export function addCallRecordRoutes(app: App, dependencies: ServerDependencies): void {
   const { db } = dependencies.database;
 
@@ -166,31 +213,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
       params: CallParamsSchema,
       responses: { 200: json(TimelineSchema, "The timeline") },
     },
-    async (c, input) => {
-      const tenantId = c.get("tenant").id;
-      const { call } = input.params;
-      let row = await dependencies.calls.findStored(tenantId, call);
-      if (row === undefined || row.ended_at === null) {
-        // A waiting call runs in no replica, so no replica is queried.
-        const isWaiting = row !== undefined && row.state !== "running";
-        const { isRunning, soFar } = isWaiting
-          ? { isRunning: false, soFar: undefined }
-          : await dependencies.calls.timelineSoFar(tenantId, call);
-        // It may have ended meanwhile.
-        if (isRunning) row = await dependencies.calls.findStored(tenantId, call);
-        else if (!isWaiting) row = await dependencies.calls.find(tenantId, call);
-        if (row === undefined || row.ended_at === null) {
-          if (row === undefined && !isRunning) throw notFound("call", call);
-          return respondWithJson(c, toTimelineSoFar(row, soFar, dependencies.database.clock.now()));
-        }
-      }
-      const ended = row;
-      if (ended.calls === null) return respondWithJson(c, timelineOf(ended, []));
-      const nested = await dependencies.searches.run(tenantId, () =>
-        dependencies.calls.findTimelines(tenantId, nestedIdsOf(ended)),
-      );
-      return respondWithJson(c, timelineOf(ended, nested));
-    },
+    async (c, { params }) => respondWithJson(c, await readTimeline(dependencies, c.get("tenant").id, params.call)),
   );
   addRoute(
     app,
@@ -203,21 +226,7 @@ export function addCallRecordRoutes(app: App, dependencies: ServerDependencies):
       params: CallParamsSchema,
       responses: { 200: json(z.strictObject({ items: z.array(TreeCallSchema) }), "The calls") },
     },
-    async (c, { params }) => {
-      const tenantId = c.get("tenant").id;
-      const { call } = params;
-      const isBelow = (id: string): boolean => id === call || id.startsWith(`${call}.`);
-      const stored = await dependencies.searches.run(tenantId, () => dependencies.calls.findTree(tenantId, call));
-      const known = new Set(stored.map(({ id }) => id));
-      const running = dependencies.glovebox
-        .listCalls({ tenantId })
-        .filter(({ callId }) => isBelow(callId) && !known.has(callId))
-        .map((info) => ({ ...runningRow(info, tenantId), errorCode: null, logLines: 0 }));
-      const rows = [...stored, ...running].filter(({ id }) => isBelow(id));
-      if (rows.length === 0) throw notFound("call", call);
-      const depth = call.split(".").length;
-      const items = rows.toSorted((one, other) => compareIds(one.id, other.id)).map((row) => showInTree(row, depth));
-      return respondWithJson(c, { items });
-    },
+    async (c, { params }) =>
+      respondWithJson(c, { items: await readTree(dependencies, c.get("tenant").id, params.call) }),
   );
 }

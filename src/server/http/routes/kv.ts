@@ -1,7 +1,7 @@
 // Routes of the values that tools keep: list the tools that have some, browse, export, read, write and delete.
 
 import { z } from "@hono/zod-openapi";
-import { type KvEntry, type KvSpace, LIMITS } from "../../../host/index.ts";
+import { type KvEntry, type KvSpace, LIMITS, type PartialLimits } from "../../../host/index.ts";
 import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
 import type { App, ServerDependencies } from "../context.ts";
 import { nextCursor, toPage } from "../pages.ts";
@@ -84,10 +84,35 @@ const show = ({ key, version, expiresAt, kind, data }: KvEntry) => ({
 });
 /** Returns the entry of the audit log for a change of a value. It does not contain the value. */
 const eventOf = (action: string, tool: string, key: string) => ({ action, target: `${tool}:${key}`, details: {} });
+
+/**
+ * Returns what a request writes, with the lowest of several limits.
+ * @throws {RequestError} INVALID for a value that is too large
+ */
+function toKvWrite(
+  { value, expiresAt, ifVersion }: z.output<typeof NewValueSchema>,
+  limits: readonly (PartialLimits | undefined)[],
+) {
+  const limitOf = (name: "kvKeys" | "kvBytes" | "kvValueBytes"): number => {
+    const configured = limits.map((one) => one?.[name]).filter((limit) => limit !== undefined);
+    return configured.length === 0 ? LIMITS[name].default : Math.min(...configured);
+  };
+  const data = Buffer.from(JSON.stringify(value));
+  if (data.byteLength > limitOf("kvValueBytes"))
+    throw new RequestError("INVALID", `value: Expected at most ${limitOf("kvValueBytes")} bytes (limits.kvValueBytes)`);
+  return {
+    kind: "json",
+    data,
+    quota: { keys: limitOf("kvKeys"), bytes: limitOf("kvBytes") },
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...(ifVersion === undefined ? {} : { ifVersion }),
+  } as const;
+}
+
 const none = (): RequestError => new RequestError("NOT_FOUND", "There is no such key");
 
 export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
-  const { kv, limits } = dependencies;
+  const { kv } = dependencies;
   const spaceOf = (tenantId: string, tool: string) => ({ tenantId, tool: `tenant/${tool}` });
 
   addRoute(
@@ -180,24 +205,10 @@ export function addKvRoutes(app: App, dependencies: ServerDependencies): void {
     async (c, { params, query, body }) => {
       const { id, policy } = c.get("tenant");
       const key = keyOf(params, query);
-      const data = Buffer.from(JSON.stringify(body.value));
-      const limitOf = (name: "kvKeys" | "kvBytes" | "kvValueBytes"): number => {
-        const configured = [policy.limits?.[name], limits[name]].filter((value) => value !== undefined);
-        return configured.length === 0 ? LIMITS[name].default : Math.min(...configured);
-      };
-      if (data.byteLength > limitOf("kvValueBytes"))
-        throw new RequestError(
-          "INVALID",
-          `value: Expected at most ${limitOf("kvValueBytes")} bytes (limits.kvValueBytes)`,
-        );
+      const write = toKvWrite(body, [policy.limits, dependencies.limits]);
       const space = spaceOf(id, params.tool);
       // A tool that was deleted keeps its values. Any other name would have limits of its own.
       if ((await kv.usage(space)).keys === 0) await checkToolExists(dependencies.database.db, id, params.tool);
-      const write = {
-        ...({ kind: "json", data, quota: { keys: limitOf("kvKeys"), bytes: limitOf("kvBytes") } } as const),
-        ...(body.expiresAt === undefined ? {} : { expiresAt: body.expiresAt }),
-        ...(body.ifVersion === undefined ? {} : { ifVersion: body.ifVersion }),
-      };
       const outcome = await changeAudited(
         c,
         dependencies,

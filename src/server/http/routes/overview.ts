@@ -129,47 +129,50 @@ function addVersionStatsRoute(app: App, dependencies: ServerDependencies, reads:
   );
 }
 
+/** Describes this process, its worker processes and the calls that run in it. */
+function showWorkers({ glovebox, version }: ServerDependencies): object {
+  const { rss, heapUsed } = process.memoryUsage();
+  const workers = glovebox.workers.map(({ tenantIds, rssBytes, ...worker }) => ({
+    ...worker,
+    tenantIds: [...tenantIds],
+    rssBytes: rssBytes ?? null,
+  }));
+  const calls = glovebox.listCalls({ scope: "all" });
+  const running = calls.slice(0, MAX_RUNNING).map((call) => ({
+    id: call.callId,
+    tenantId: call.tenantId,
+    tool: call.toolName,
+    state: call.state,
+    startedAt: call.startedAt,
+    ageMs: Math.round(call.ageMs),
+  }));
+  const hardening = Object.entries(glovebox.hardening).map(([layer, state]) => ({
+    layer,
+    state,
+    stops: LAYERS[layer as Layer].stops,
+    get: LAYERS[layer as Layer].get,
+  }));
+  return {
+    hardening,
+    pid: process.pid,
+    uptimeSeconds: Math.round(process.uptime()),
+    rssBytes: rss,
+    heapBytes: heapUsed,
+    version,
+    node: process.version,
+    workers,
+    runningTotal: calls.length,
+    running,
+  };
+}
+
 function addWorkersRoute(app: App, dependencies: ServerDependencies): void {
   addRoute(
     app,
     dependencies,
     "GET /v1/workers",
     { summary: "Shows the processes of this server", responses: { 200: json(WorkersResponseSchema, "The processes") } },
-    (c, _input) => {
-      const { rss, heapUsed } = process.memoryUsage();
-      const workers = dependencies.glovebox.workers.map(({ tenantIds, rssBytes, ...worker }) => ({
-        ...worker,
-        tenantIds: [...tenantIds],
-        rssBytes: rssBytes ?? null,
-      }));
-      const calls = dependencies.glovebox.listCalls({ scope: "all" });
-      const running = calls.slice(0, MAX_RUNNING).map((call) => ({
-        id: call.callId,
-        tenantId: call.tenantId,
-        tool: call.toolName,
-        state: call.state,
-        startedAt: call.startedAt,
-        ageMs: Math.round(call.ageMs),
-      }));
-      const hardening = Object.entries(dependencies.glovebox.hardening).map(([layer, state]) => ({
-        layer,
-        state,
-        stops: LAYERS[layer as Layer].stops,
-        get: LAYERS[layer as Layer].get,
-      }));
-      return respondWithJson(c, {
-        hardening,
-        pid: process.pid,
-        uptimeSeconds: Math.round(process.uptime()),
-        rssBytes: rss,
-        heapBytes: heapUsed,
-        version: dependencies.version,
-        node: process.version,
-        workers,
-        runningTotal: calls.length,
-        running,
-      });
-    },
+    (c, _input) => respondWithJson(c, showWorkers(dependencies)),
   );
 }
 

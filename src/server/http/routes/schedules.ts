@@ -87,6 +87,48 @@ function checkCron(times: { readonly cron: string; readonly timeZone: string }):
   if (message !== undefined) throw new RequestError("INVALID", message);
 }
 
+function toRow(
+  body: z.output<typeof NewScheduleSchema>,
+  { tenantId, createdBy, now }: { readonly tenantId: string; readonly createdBy: string; readonly now: number },
+): SchedulesTable {
+  return {
+    id: createId("schedule", now),
+    tenant_id: tenantId,
+    name: body.name,
+    tool_name: body.tool,
+    alias: body.alias,
+    input: JSON.stringify(body.input),
+    cron: body.cron,
+    time_zone: body.timeZone,
+    overlap: body.overlap,
+    catch_up: body.catchUp,
+    state: body.state,
+    created_by: createdBy,
+    next_at: nextRunAfter(body, now),
+    last_at: null,
+    last_call_id: null,
+    skipped: 0,
+    created_at: now,
+    updated_at: now,
+  };
+}
+
+/** @throws {RequestError} INVALID for times that do not exist */
+function toChanges(row: SchedulesTable, body: z.output<typeof ScheduleChangesSchema>, now: number): ScheduleChanges {
+  const times = { cron: body.cron ?? row.cron, timeZone: body.timeZone ?? row.time_zone };
+  checkCron(times);
+  return {
+    cron: times.cron,
+    time_zone: times.timeZone,
+    alias: body.alias ?? row.alias,
+    overlap: body.overlap ?? row.overlap,
+    catch_up: body.catchUp ?? row.catch_up,
+    state: body.state ?? row.state,
+    next_at: nextRunAfter(times, now),
+    input: body.input === undefined ? row.input : JSON.stringify(body.input),
+  };
+}
+
 export function addScheduleRoutes(app: App, dependencies: ServerDependencies): void {
   const { database } = dependencies;
 
@@ -120,26 +162,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
       checkCron(body);
       const tenantId = c.get("tenant").id;
       const now = dependencies.database.clock.now();
-      const row: SchedulesTable = {
-        id: createId("schedule", now),
-        tenant_id: tenantId,
-        name: body.name,
-        tool_name: body.tool,
-        alias: body.alias,
-        input: JSON.stringify(body.input),
-        cron: body.cron,
-        time_zone: body.timeZone,
-        overlap: body.overlap,
-        catch_up: body.catchUp,
-        state: body.state,
-        created_by: c.get("principal").keyId,
-        next_at: nextRunAfter(body, now),
-        last_at: null,
-        last_call_id: null,
-        skipped: 0,
-        created_at: now,
-        updated_at: now,
-      };
+      const row = toRow(body, { tenantId, createdBy: c.get("principal").keyId, now });
       const created = await changeExclusively(database, async (transaction) => {
         await checkToolExists(transaction, tenantId, body.tool);
         if ((await countSchedules(transaction, tenantId)) >= MAX_SCHEDULES)
@@ -191,18 +214,7 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
         const row = await findSchedule(transaction, tenantId, params.schedule);
         if (row === undefined) return undefined;
         checkIfMatch(c, show(toSchedule(row)).etag ?? undefined);
-        const times = { cron: body.cron ?? row.cron, timeZone: body.timeZone ?? row.time_zone };
-        checkCron(times);
-        const changes: ScheduleChanges = {
-          cron: times.cron,
-          time_zone: times.timeZone,
-          alias: body.alias ?? row.alias,
-          overlap: body.overlap ?? row.overlap,
-          catch_up: body.catchUp ?? row.catch_up,
-          state: body.state ?? row.state,
-          next_at: nextRunAfter(times, dependencies.database.clock.now()),
-          input: body.input === undefined ? row.input : JSON.stringify(body.input),
-        };
+        const changes = toChanges(row, body, dependencies.database.clock.now());
         const { input: _input, ...details } = body;
         await appendAudit(transaction, {
           actor: c.get("actor"),
