@@ -43,6 +43,9 @@ export type StubInput<Name extends string> = Name extends keyof BuiltInInputs ? 
 
 /** The function of the test that answers in the capability's place. */
 type AnswerRequest = (input: unknown, context: CapabilityContext) => unknown;
+/**
+ * Answers the messages that a platform module in the guest writes. They are not parsed: the tool is that of the test's author.
+ */
 type Handler = (input: JsonValue, context: CapabilityContext) => unknown;
 type Descriptor = Pick<CapabilityOptions<JsonSchema, JsonSchema>, "members" | "uncounted"> &
   Pick<Capability, "platformModule">;

@@ -73,6 +73,7 @@ export interface RunCodeDependencies {
   readonly apiOf: (tenantId: string) => Promise<CodeApi>;
 }
 
+/** Arguments of run_code, whose input schema has checked them. */
 interface RunArguments {
   readonly code: string;
   readonly language?: CodeLanguage | undefined;

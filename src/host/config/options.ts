@@ -17,7 +17,6 @@ import { EgressSchema, NO_EGRESS, SecretsSchema } from "../capabilities/fetch/eg
 import type { KvStore } from "../capabilities/kv/kv-store.ts";
 import { ExecutorsSchema } from "../fleet/fleet-options.ts";
 import { McpSchema } from "../mcp/client/mcp-options.ts";
-import type { Hook } from "../observability/hooks/hook-events.ts";
 import { HooksSchema } from "../observability/hooks/hooks.ts";
 import type { LoggerOption } from "../observability/operator-log.ts";
 import { TelemetryOptionsSchema } from "../observability/telemetry/telemetry-options.ts";
@@ -172,7 +171,7 @@ export const GloveboxOptionsSchema = strictObject({
   coarseTime: z.boolean().default(false),
   engine: strictObject({ dynamicCode: z.boolean().default(true) }).prefault({}),
   health: HealthSchema.prefault({}),
-  hooks: HooksSchema.transform((hooks) => hooks as readonly Hook[]).optional(),
+  hooks: HooksSchema.optional(),
   telemetry: z
     .union(
       [z.literal(true), TelemetryOptionsSchema],

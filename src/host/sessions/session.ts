@@ -32,7 +32,7 @@ export interface SessionRunOptions
 /** Builds the executable of a run. */
 export type CompileRun = (code: string, fileName: string, call: PreparedCall) => Promise<ToolExecutable>;
 
-/** Arguments of a session's internal tool. */
+/** Arguments of a session's internal tool, which the schema of {@link RUN_DEFINITION} has checked. */
 interface RunArguments {
   readonly code: string;
   readonly input?: unknown;

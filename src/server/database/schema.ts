@@ -78,3 +78,6 @@ export interface DatabaseSchema {
   approvals: ApprovalsTable;
   audit: AuditTable;
 }
+
+/** New values of some columns of a row. Kysely leaves out those that are undefined. */
+export type Changes<Row, Column extends keyof Row> = { readonly [Name in Column]?: Row[Name] | undefined };

@@ -61,7 +61,7 @@ export function TextField(props: TextFieldProps): JSX.Element {
             value={value}
             placeholder={placeholder}
             required={isRequired}
-            autocomplete={autocomplete as "off"}
+            autocomplete={autocomplete}
             onInput={(event) => onInput(event.currentTarget.value)}
           />
         ) : (

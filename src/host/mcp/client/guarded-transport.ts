@@ -253,8 +253,7 @@ export class GuardedTransport implements Transport {
     const isFinal = exchange !== undefined && result.resultType !== "input_required";
     if (isFinal) {
       const replaced = exchange.readResult(method, result);
-      if (isThenable(replaced))
-        return (replaced as Promise<JsonObject>).then((read) => ({ jsonrpc: "2.0", id, result: read }));
+      if (replaced instanceof Promise) return replaced.then((read) => ({ jsonrpc: "2.0", id, result: read }));
       return { jsonrpc: "2.0", id, result: replaced };
     }
     return hasAtMost(result, MAX_VALUES) ? { jsonrpc: "2.0", id, result } : toError(id, TOO_LARGE);

@@ -26,9 +26,11 @@ const MODIFIABLE: { readonly [Name in HookStageName]: readonly string[] } = {
 /** In ms. If a hook's time limit and the call's deadline coincide, the call's clock fires first and determines the outcome. */
 const CLOCK_PRECEDENCE_MS = 5;
 
-const fn = z
-  .custom<(event: never) => unknown>((value) => typeof value === "function", "Expected a function")
-  .optional();
+const functionSchema = <Fn>() => z.custom<Fn>((value) => typeof value === "function", "Expected a function").optional();
+
+const stageFunctions = Object.fromEntries(STAGES.map((name) => [name, functionSchema()])) as {
+  readonly [Name in HookStageName]: z.ZodOptional<z.ZodCustom<NonNullable<Hook[Name]>>>;
+};
 
 export const HooksSchema = z
   .array(
@@ -36,13 +38,13 @@ export const HooksSchema = z
       name: z.string().min(1).max(128),
       failClosed: z.boolean().default(true),
       timeoutMs: z.int().min(1).max(30_000).default(1_000),
-      observe: fn,
-      ...(Object.fromEntries(STAGES.map((name) => [name, fn])) as { [Name in HookStageName]: typeof fn }),
+      observe: functionSchema<NonNullable<Hook["observe"]>>(),
+      ...stageFunctions,
     }),
   )
   .max(100);
 
-type ReadyHook = z.infer<typeof HooksSchema>[number];
+type ParsedHook = z.output<typeof HooksSchema>[number];
 
 /** A failure of a hook, for the operator's log. */
 export interface HookFailure {
@@ -64,9 +66,9 @@ export interface HookWait {
 
 /** All hooks of a router. */
 export class Hooks {
-  readonly #hooks: readonly ReadyHook[];
+  readonly #hooks: readonly ParsedHook[];
   readonly #report: (failure: HookFailure) => void;
-  readonly #observers: readonly ReadyHook[];
+  readonly #observers: readonly ParsedHook[];
   readonly #abandoned = new AbortController();
 
   /** @throws {ToolError} PARAM_INVALID, naming the path of each invalid option: `hooks.0.timeoutMs` */
@@ -83,7 +85,7 @@ export class Hooks {
   observe(event: ObservedEvent): void {
     for (const { name, observe } of this.#observers) {
       ignoreOutcome(
-        () => observe?.(event as never),
+        () => observe?.(event),
         (cause) => this.#report({ hook: name, stage: event.stage, reason: "threw", call: event.call, cause }),
       );
     }
@@ -105,7 +107,8 @@ export class Hooks {
   ): Promise<StageEvents[Name]> {
     let current = event;
     for (const hook of this.#hooks) {
-      const stageFunction = hook[name];
+      // TypeScript does not know that the function of a stage takes the event of the same stage.
+      const stageFunction = hook[name] as ((event: StageEvents[Name]) => unknown) | undefined;
       if (stageFunction === undefined) continue;
       // A call that has ended must not continue, whether or not its hooks have answered.
       wait.signal?.throwIfAborted();
@@ -119,7 +122,7 @@ export class Hooks {
           return wait.signal === undefined ? abandoned : AbortSignal.any([wait.signal, abandoned]);
         },
       };
-      const outcome = runCallback(() => stageFunction(current as never), bounds);
+      const outcome = runCallback(() => stageFunction(current), bounds);
       // A synchronous answer costs no turn of the event loop.
       const settled = outcome instanceof Promise ? await outcome : outcome;
       wait.signal?.throwIfAborted();
@@ -141,7 +144,7 @@ export class Hooks {
     this.#abandoned.abort();
   }
 
-  #failed(hook: ReadyHook, stage: string, call: HookCall, reason: HookFailure["reason"], cause: unknown): void {
+  #failed(hook: ParsedHook, stage: string, call: HookCall, reason: HookFailure["reason"], cause: unknown): void {
     notifySafely(this.#report, { hook: hook.name, stage, reason, call, ...(cause === undefined ? {} : { cause }) });
     if (!hook.failClosed) return;
     throw new ToolError("INTERNAL", `Hook "${hook.name}" ${reason} at stage "${stage}", so the call was denied`, {

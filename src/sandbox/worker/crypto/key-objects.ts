@@ -168,7 +168,7 @@ export class KeyObjects {
   }
 
   secretOf(args: readonly unknown[]): Uint8Array {
-    return KeyObject.from(this.#exportable(args[0])).export() as unknown as Uint8Array;
+    return KeyObject.from(this.#exportable(args[0])).export({ format: "buffer" });
   }
 
   forget(args: readonly unknown[]): null {
@@ -195,7 +195,7 @@ export class KeyObjects {
   }
 
   publicOf(args: readonly unknown[]): KeyObjectMetadata {
-    return this.add(createPublicKey(this.get(args[0]) as never));
+    return this.add(createPublicKey(this.get(args[0])));
   }
 
   /** Exports a key. `bytes`: the passphrase, if a cipher is given. */

@@ -114,7 +114,7 @@ export function addTenantRoutes(app: App, dependencies: ServerDependencies): voi
         // It may be deleted since the request began.
         if (before === undefined || before.state === "deleting") throw notFound("tenant", id);
         checkIfMatch(c, show(before).etag);
-        await updateTenant(transaction, id, changes as never);
+        await updateTenant(transaction, id, changes);
         await dependencies.tenantChanges.announce(id, transaction);
         await appendAudit(transaction, {
           actor: c.get("actor"),

@@ -179,7 +179,7 @@ export function addTriggerRoutes(app: App, dependencies: ServerDependencies): vo
       const changed = await changeAudited(c, dependencies, entry, async (transaction) => {
         const before = await findTrigger(transaction, key.id);
         if (before?.tenant_id === key.tenantId) checkIfMatch(c, show(toTrigger(before)).etag);
-        return await updateTrigger(transaction, key, body as never);
+        return await updateTrigger(transaction, key, body);
       });
       if (changed === undefined) throw notFound("trigger", key.id);
       return respondWithEtag(c, show(changed));

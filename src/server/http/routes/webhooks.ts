@@ -179,7 +179,7 @@ export function addWebhookRoutes(app: App, dependencies: ServerDependencies): vo
       const changed = await changeAudited(c, dependencies, entry, async (transaction) => {
         const before = await findWebhook(transaction, key.tenantId, key.id);
         if (before !== undefined) checkIfMatch(c, show(toWebhook(before)).etag);
-        return await updateWebhook(transaction, key, changes as never);
+        return await updateWebhook(transaction, key, changes);
       });
       if (changed === undefined) throw notFound("webhook", key.id);
       return respondWithEtag(c, show(changed));

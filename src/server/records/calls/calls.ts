@@ -265,16 +265,18 @@ export const WAITING_STATES: readonly StoredCallState[] = ["queued", "waiting_fo
 
 /** Returns how many calls that have not ended run a version, will run it, or wait for an approval to run it. */
 export async function countOpenCalls(db: Db, tenantId: string, toolName: string, version: number): Promise<number> {
-  const count = async (table: "calls" | "approvals", states: readonly string[]): Promise<number> => {
-    const { open } = await db
-      .selectFrom(table)
-      .select(({ fn }) => fn.countAll().as("open"))
-      .where("state", "in", states as never)
-      .where("tenant_id", "=", tenantId)
-      .where("tool_name", "=", toolName)
-      .where("tool_version", "=", version)
-      .executeTakeFirstOrThrow();
-    return Number(open);
-  };
-  return (await count("calls", ["queued", "running"])) + (await count("approvals", ["pending"]));
+  const ofVersion = { tenant_id: tenantId, tool_name: toolName, tool_version: version };
+  const calls = await db
+    .selectFrom("calls")
+    .select(({ fn }) => fn.countAll().as("open"))
+    .where("state", "in", ["queued", "running"])
+    .where(({ and }) => and(ofVersion))
+    .executeTakeFirstOrThrow();
+  const approvals = await db
+    .selectFrom("approvals")
+    .select(({ fn }) => fn.countAll().as("open"))
+    .where("state", "=", "pending")
+    .where(({ and }) => and(ofVersion))
+    .executeTakeFirstOrThrow();
+  return Number(calls.open) + Number(approvals.open);
 }

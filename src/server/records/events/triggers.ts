@@ -1,6 +1,7 @@
 // Stores triggers: URLs at which another service calls a tool, with a signature instead of an API key.
 import { ToolError } from "../../../host/index.ts";
 import type { Db } from "../../database/open-database.ts";
+import type { Changes } from "../../database/schema.ts";
 import type { TriggersTable } from "../../database/tables/event-tables.ts";
 
 export interface TriggerRecord {
@@ -57,7 +58,7 @@ export async function findTrigger(db: Db, id: string): Promise<TriggersTable | u
 export async function updateTrigger(
   db: Db,
   { tenantId, id }: { readonly tenantId: string; readonly id: string },
-  changes: Partial<Pick<TriggersTable, "state" | "alias">>,
+  changes: Changes<TriggersTable, "state" | "alias">,
 ): Promise<TriggerRecord | undefined> {
   const row = await db
     .updateTable("triggers")

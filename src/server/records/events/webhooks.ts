@@ -4,6 +4,7 @@ import * as z from "zod";
 import type { DatabaseKind } from "../../database/column-types.ts";
 import type { Db } from "../../database/open-database.ts";
 import { IS_ENDED_DELIVERY, IS_OPEN_DELIVERY } from "../../database/partial-indexes.ts";
+import type { Changes } from "../../database/schema.ts";
 import type { DeliveriesTable, WebhooksTable } from "../../database/tables/event-tables.ts";
 import { createId } from "../../ids.ts";
 import { parseColumn } from "../json.ts";
@@ -71,7 +72,7 @@ export async function findWebhook(db: Db, tenantId: string, id: string): Promise
 export async function updateWebhook(
   db: Db,
   { tenantId, id }: { readonly tenantId: string; readonly id: string },
-  changes: Partial<Pick<WebhooksTable, "url" | "events" | "state" | "sealed_secret">>,
+  changes: Changes<WebhooksTable, "url" | "events" | "state" | "sealed_secret">,
 ): Promise<WebhookRecord | undefined> {
   const row = await db
     .updateTable("webhooks")

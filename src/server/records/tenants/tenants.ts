@@ -1,6 +1,7 @@
 // Stores tenants: their policy, their state, and the revision that tells server processes when something of a tenant has changed.
 import { ToolError } from "../../../host/index.ts";
 import type { Db } from "../../database/open-database.ts";
+import type { Changes } from "../../database/schema.ts";
 import type { TenantsTable } from "../../database/tables/tenant-tables.ts";
 import { type BoundedPage, bytesOfTexts, readBoundedPage } from "../bounded-page.ts";
 import { parseColumn } from "../json.ts";
@@ -73,7 +74,7 @@ export async function insertTenant(
 export async function updateTenant(
   db: Db,
   id: string,
-  changes: Partial<Pick<TenantRecord, "name" | "state" | "policy">>,
+  changes: Changes<TenantRecord, "name" | "state" | "policy">,
 ): Promise<void> {
   const { policy, ...rest } = changes;
   await db

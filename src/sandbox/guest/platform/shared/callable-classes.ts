@@ -14,8 +14,8 @@ export function adoptable<Parent extends Constructor>(Parent: Parent): Parent {
   function Adoptable(...args: unknown[]): object {
     const target = adopted;
     adopted = undefined;
-    if (target === undefined) return Reflect.construct(Parent as never, args, new.target as never);
-    Reflect.apply(Parent as never, target, args);
+    if (target === undefined) return Reflect.construct(Parent, args, new.target);
+    Reflect.apply(Parent, target, args);
     // The fields of the subclass, private ones included, are defined on what its parent returns.
     return target;
   }
@@ -33,11 +33,11 @@ interface CallableOptions {
 export function callable<Class extends Constructor>(Class: Class, { convert }: CallableOptions = {}): Class {
   function Callable(this: unknown, ...given: unknown[]): object | undefined {
     const args = convert === undefined ? given : Reflect.apply(convert, undefined, given);
-    if (new.target !== undefined) return Reflect.construct(Class as never, args, new.target as never);
-    if (!(this instanceof Class)) return Reflect.construct(Class as never, args);
+    if (new.target !== undefined) return Reflect.construct(Class, args, new.target);
+    if (!(this instanceof Class)) return Reflect.construct(Class, args);
     adopted = this as object;
     try {
-      Reflect.construct(Class as never, args);
+      Reflect.construct(Class, args);
     } finally {
       adopted = undefined;
     }
