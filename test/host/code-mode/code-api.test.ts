@@ -176,6 +176,43 @@ test("a class in Python has the fields of references and of allOf", () => {
   }
 });
 
+test("Python types of schemas that share their parts do not multiply what is shared", () => {
+  const twice = (target: object): JsonSchema => ({ allOf: [target, target] });
+  const levels = 40;
+  const shared: JsonSchema = { required: ["a"], properties: { a: { type: "integer" } } };
+  const doubled = Object.fromEntries(
+    Array.from({ length: levels }, (_, n) => [`d${n}`, n > 5 ? shared : twice({ $ref: `#/$defs/d${n + 1}` })]),
+  );
+  const input: JsonSchema = { type: "object", allOf: [{ $ref: "#/$defs/d0" }], $defs: doubled };
+  const { method, classes } = toPythonSignature({ path: ["save"], definition: toolOf("save", input) }, new TypeNames());
+  expect(method).toContain("input: SaveInput");
+  expect(classes.join()).toBe("class SaveInput(TypedDict):\n    a: int");
+  // Each level doubles the names of the next one: without a limit, 2 ** 39 of them.
+  const deep = Object.fromEntries(
+    Array.from({ length: levels }, (_, n) => [
+      `d${n}`,
+      n === levels - 1 ? shared : twice({ $ref: `#/$defs/d${n + 1}` }),
+    ]),
+  );
+  const api = createCodeApi([toolOf("deep", { ...input, $defs: deep })]);
+  expect(api.describe(api.tools[0] as never, "python")).toContain("async def tools.deep(input: ");
+  // Each of many parts refers to the same schema with many fields.
+  const names = Array.from({ length: 5_000 }, (_, n) => `field${n}`);
+  const fields = { properties: Object.fromEntries(names.map((key) => [key, {}])), required: names };
+  const properties = Object.fromEntries(
+    names.slice(0, 150).map((key) => [
+      key,
+      {
+        anyOf: Array(30)
+          .fill(null)
+          .map(() => twice({ $ref: "#/$defs/d0" })),
+      },
+    ]),
+  );
+  const wide = createCodeApi([toolOf("wide", { type: "object", properties, $defs: { d0: fields } })]);
+  expect(wide.describe(wide.tools[0] as never, "python")).toContain("field0: dict[str, Any]");
+});
+
 test("a list in Python has the types of all its items, also of those that are described one by one", () => {
   const number = { type: "number" };
   const outputSchema = {

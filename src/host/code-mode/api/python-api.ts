@@ -6,6 +6,8 @@ import { TypeNames, toTypeName } from "../../json-schema/typescript/type-text.ts
 import type { DeclaredTool } from "./typescript-api.ts";
 
 const MAX_DEPTH = 12;
+/** Greatest depth of `$ref` and `allOf` within each other. */
+const MAX_MERGE_DEPTH = 40;
 const MAX_NODES = 5_000;
 const MAX_LITERALS = 100;
 const MAX_TEXT = 500;
@@ -80,18 +82,26 @@ class PythonTypes {
     return this.#plain(this.#merged(schema), name, depth);
   }
 
-  /** Returns an object with the fields of `$ref` and `allOf`, because a class has only its own; other schemas as they are. */
-  #merged(schema: Node): Node {
+  /**
+   * Returns the keywords of a schema that its type depends on, with the fields of `$ref` and `allOf`, because a class has only its own. Parts
+   * that are nested too deeply, and those beyond the limit of nodes, are left out.
+   */
+  #merged(schema: Node, depth = 0): Node {
     const known = this.#mergedNodes.get(schema);
     if (known !== undefined) return known;
-    const { $ref, allOf, ...own } = schema;
+    if (depth > 0) this.#nodes += 1;
+    if (depth > MAX_MERGE_DEPTH || this.#nodes > MAX_NODES) return {};
+    const { $ref, allOf } = schema;
     const target = typeof $ref === "string" ? this.#resolve($ref) : undefined;
     const parts = [
       ...(target === undefined ? [] : [target]),
       ...(Array.isArray(allOf) ? allOf.filter(isJsonObject) : []),
     ];
+    const own = mergeFields({}, schema);
     this.#mergedNodes.set(schema, own);
-    const merged = parts.slice(0, MAX_LITERALS).reduce((all: Node, part) => mergeFields(this.#merged(part), all), own);
+    const merged = parts
+      .slice(0, MAX_LITERALS)
+      .reduce((all, part) => mergeFields(this.#merged(part, depth + 1), all), own);
     this.#mergedNodes.set(schema, merged);
     return merged;
   }
@@ -170,18 +180,25 @@ class PythonTypes {
   }
 }
 
-/** Adds the fields of a schema to those of another one, whose own keywords win. */
+/** Keywords that the type of a schema depends on, beside `properties` and `required`. */
+const TYPE_KEYWORDS = ["const", "enum", "anyOf", "oneOf", "type", "items", "prefixItems", "additionalProperties"];
+
+/**
+ * Adds the fields of a schema to those of another one, whose own keywords win. The lists of fields are bounded, because each schema that refers
+ * to one has a copy of them: one field more than a class may have shows that there are too many.
+ */
 function mergeFields(one: Node, other: Node): Node {
-  const properties = {
-    ...(isJsonObject(one.properties) ? one.properties : {}),
-    ...(isJsonObject(other.properties) ? other.properties : {}),
-  };
-  const required = [one.required, other.required].flatMap((names) => (Array.isArray(names) ? names : []));
+  const described = [one.properties, other.properties].filter(isJsonObject);
+  const properties = [...new Map(described.flatMap(Object.entries))].slice(0, MAX_FIELDS + 1);
+  const required = [one.required, other.required].filter(Array.isArray).flat();
+  const keywords = TYPE_KEYWORDS.flatMap((keyword) => {
+    const owner = [other, one].find((node) => Object.hasOwn(node, keyword));
+    return owner === undefined ? [] : [[keyword, owner[keyword]]];
+  });
   return {
-    ...one,
-    ...other,
-    ...(Object.keys(properties).length === 0 ? {} : { properties }),
-    ...(required.length === 0 ? {} : { required }),
+    ...Object.fromEntries(keywords),
+    ...(described.length === 0 ? {} : { properties: Object.fromEntries(properties) }),
+    ...(required.length === 0 ? {} : { required: [...new Set(required)].slice(0, MAX_FIELDS) }),
   };
 }
 
