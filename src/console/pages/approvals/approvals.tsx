@@ -33,20 +33,24 @@ export function Approvals({ tenantId }: TenantProps): JSX.Element {
   );
 }
 
-const isForPerson = ({ kind }: RunSummary["waits"][number]): boolean => kind === "approval" || kind === "elicitation";
+/** Kinds of waits that need a person. */
+const PERSON_WAITS = ["approval", "elicitation"] as const;
+
+const isForPerson = ({ kind }: RunSummary["waits"][number]): boolean => PERSON_WAITS.some((one) => one === kind);
 
 /** Returns the runs that wait for a person, the oldest first. */
 async function listWaitingRuns(tenantId: string): Promise<readonly RunSummary[]> {
   const tenant = client.tenant(tenantId);
-  const kinds = ["approval", "elicitation"] as const;
-  const lists = await Promise.all(kinds.map((wait) => collect(tenant.runs({ state: "suspended", wait }), MAX_SHOWN)));
+  const lists = await Promise.all(
+    PERSON_WAITS.map((wait) => collect(tenant.runs({ state: "suspended", wait }), MAX_SHOWN)),
+  );
   const byId = new Map(lists.flat().map((run) => [run.id, run]));
   return [...byId.values()].toSorted((one, other) => one.createdAt - other.createdAt);
 }
 
-function Waiting({ tenantId }: TenantProps): JSX.Element {
+/** Loads what waits for a person, and keeps what was decided and answered on this page since it was opened, the latest first. */
+function useWaiting(tenantId: string) {
   const tenant = client.tenant(tenantId);
-  /** What was decided on this page since it was opened, the latest first. */
   const [decided, setDecided] = useState<readonly CallApproval[]>([]);
   const [answered, setAnswered] = useState<readonly AnsweredWait[]>([]);
   const { value, error, reload } = useResource(
@@ -58,18 +62,31 @@ function Waiting({ tenantId }: TenantProps): JSX.Element {
     }),
     REFRESH_MS,
   );
-  if (value === undefined) return error === undefined ? <Loading /> : <ErrorBox error={error} onRetry={reload} />;
-  const { versions } = value;
-  const calls = value.calls.filter(({ id }) => decided.every((one) => one.id !== id));
-  const waits = value.runs.flatMap((run) =>
-    run.waits
-      .filter((wait) => isForPerson(wait) && answered.every((one) => one.id !== run.id || one.wait.id !== wait.id))
-      .map((wait) => ({ run, wait })),
-  );
+  const waiting = value && {
+    calls: value.calls.filter(({ id }) => decided.every((one) => one.id !== id)),
+    waits: value.runs.flatMap((run) =>
+      run.waits
+        .filter((wait) => isForPerson(wait) && answered.every((one) => one.id !== run.id || one.wait.id !== wait.id))
+        .map((wait) => ({ run, wait })),
+    ),
+    versions: value.versions,
+    hasMore: Math.max(value.calls.length, value.runs.length, value.versions.length) >= MAX_SHOWN,
+  };
   const onDecided = (approval: CallApproval): void => {
     setDecided((before) => [approval, ...before]);
     reload();
   };
+  const onAnswered = (answer: AnsweredWait): void => {
+    setAnswered((before) => [answer, ...before]);
+    reload();
+  };
+  return { waiting, decided, answered, error, reload, onDecided, onAnswered };
+}
+
+function Waiting({ tenantId }: TenantProps): JSX.Element {
+  const { waiting, decided, answered, error, reload, onDecided, onAnswered } = useWaiting(tenantId);
+  if (waiting === undefined) return error === undefined ? <Loading /> : <ErrorBox error={error} onRetry={reload} />;
+  const { calls, waits, versions, hasMore } = waiting;
   return (
     <div class="stack">
       {error === undefined ? null : <ErrorBox error={error} onRetry={reload} />}
@@ -97,10 +114,7 @@ function Waiting({ tenantId }: TenantProps): JSX.Element {
           id={run.id}
           run={run}
           wait={wait}
-          onAnswered={({ state }, outcome) => {
-            setAnswered((before) => [{ id: run.id, wait, outcome, state }, ...before]);
-            reload();
-          }}
+          onAnswered={({ state }, outcome) => onAnswered({ id: run.id, wait, outcome, state })}
         />
       ))}
       {versions.map((approval) => (
@@ -111,11 +125,11 @@ function Waiting({ tenantId }: TenantProps): JSX.Element {
           onDecided={reload}
         />
       ))}
-      {Math.max(value.calls.length, value.runs.length, versions.length) < MAX_SHOWN ? null : (
+      {hasMore ? (
         <p class="faint">
           {MAX_SHOWN} of each kind are shown. The others appear when these are decided; the API lists all of them.
         </p>
-      )}
+      ) : null}
     </div>
   );
 }

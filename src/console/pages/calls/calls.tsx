@@ -59,26 +59,39 @@ export function Calls({ tenantId }: { readonly tenantId: string | undefined }): 
       )}
       {list.rows.length > 0 ? (
         <CallTable rows={list.rows} hasTenants={tenantId === undefined} onEnd={list.loadMore} />
-      ) : list.isLive ? (
-        list.searchedTo !== null ? null : isFiltered ? (
-          <Empty title="No call matches these filters">
-            <button type="button" class="button plain" onClick={() => navigate(urlOf(address.value.path))}>
-              Clear the filters
-            </button>
-          </Empty>
-        ) : (
-          <Empty
-            title="No calls yet"
-            command={`npx glovebox call NAME --input '{}'${tenantId === undefined ? "" : ` --tenant ${tenantId}`}`}
-          >
-            Each call of a tool appears here as soon as it ends, and as long as it runs.
-          </Empty>
-        )
-      ) : list.error === undefined ? (
-        <Loading />
-      ) : null}
+      ) : (
+        <NoCalls list={list} isFiltered={isFiltered} tenantId={tenantId} />
+      )}
       {isFiltered ? <Search list={list} /> : null}
     </>
+  );
+}
+
+interface NoCallsProps {
+  readonly list: CallList;
+  readonly isFiltered: boolean;
+  readonly tenantId: string | undefined;
+}
+
+/** What the page shows in place of an empty list. */
+function NoCalls({ list, isFiltered, tenantId }: NoCallsProps): JSX.Element | null {
+  if (!list.isLive) return list.error === undefined ? <Loading /> : null;
+  // The search goes on.
+  if (list.searchedTo !== null) return null;
+  if (isFiltered) {
+    return (
+      <Empty title="No call matches these filters">
+        <button type="button" class="button plain" onClick={() => navigate(urlOf(address.value.path))}>
+          Clear the filters
+        </button>
+      </Empty>
+    );
+  }
+  const tenant = tenantId === undefined ? "" : ` --tenant ${tenantId}`;
+  return (
+    <Empty title="No calls yet" command={`npx glovebox call NAME --input '{}'${tenant}`}>
+      Each call of a tool appears here as soon as it ends, and as long as it runs.
+    </Empty>
   );
 }
 

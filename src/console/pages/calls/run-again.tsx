@@ -34,7 +34,6 @@ export function RunAgain({ tenantId, call }: { readonly tenantId: string; readon
   const numbers = list.map((one) => one.version);
   // The list has the newest versions, and that of the call.
   const choices = call.version === null || numbers.includes(call.version) ? numbers : [...numbers, call.version];
-  const isKept = isOutputKept(call) && call.endedAt !== null;
   const definition = list.find((one) => String(one.version) === version)?.definition ?? list[0]?.definition;
   const schema = (definition?.inputSchema ?? {}) as InputSchema;
   const input = edited ?? initialValue(schema);
@@ -66,26 +65,42 @@ export function RunAgain({ tenantId, call }: { readonly tenantId: string; readon
               <a href={urlOf(["t", tenantId, "calls", result.id])}>New result</a> <Badge>{result.state}</Badge>
             </h2>
             {result.state === "waiting_for_approval" ? <WaitingCall tenantId={tenantId} /> : null}
-            {result.endedAt === null ? null : result.error === null ? (
-              <JsonView value={result.output} label="New output" />
-            ) : (
-              <CallError tenantId={tenantId} call={result} />
-            )}
-            {result.endedAt === null ? null : call.error !== null ? (
+            {result.endedAt === null ? null : (
               <>
-                <h2>Before</h2>
-                <CallError tenantId={tenantId} call={call} />
+                {result.error === null ? (
+                  <JsonView value={result.output} label="New output" />
+                ) : (
+                  <CallError tenantId={tenantId} call={result} />
+                )}
+                <Comparison tenantId={tenantId} before={call} after={result} />
               </>
-            ) : !isKept ? (
-              <p class="faint">The output of the call before was not kept, so the two cannot be compared.</p>
-            ) : formatJson(result.output) === formatJson(call.output) ? (
-              <p class="faint">The output is the same as before.</p>
-            ) : (
-              <DiffView name="output" before={formatJson(call.output)} after={formatJson(result.output)} />
             )}
           </>
         )}
       </section>
     </div>
   );
+}
+
+interface ComparisonProps {
+  readonly tenantId: string;
+  readonly before: CallData;
+  readonly after: CallData;
+}
+
+/** Shows what the call before returned, as far as it differs from a new call that has ended. */
+function Comparison({ tenantId, before, after }: ComparisonProps): JSX.Element {
+  if (before.error !== null) {
+    return (
+      <>
+        <h2>Before</h2>
+        <CallError tenantId={tenantId} call={before} />
+      </>
+    );
+  }
+  if (before.endedAt === null || !isOutputKept(before))
+    return <p class="faint">The output of the call before was not kept, so the two cannot be compared.</p>;
+  const [old, current] = [formatJson(before.output), formatJson(after.output)];
+  if (old === current) return <p class="faint">The output is the same as before.</p>;
+  return <DiffView name="output" before={old} after={current} />;
 }

@@ -126,13 +126,8 @@ export function Overview({ tenantId }: { readonly tenantId: string | undefined }
       {error === undefined || value !== undefined || tenantId === undefined || !isPlatform.value ? null : (
         <a href={urlOf(["tenants"])}>All tenants</a>
       )}
-      {value === undefined ? (
-        error === undefined ? (
-          <Loading />
-        ) : null
-      ) : (
-        <Figures overview={value} ms={ms} tenantId={tenantId} />
-      )}
+      {value === undefined && error === undefined ? <Loading /> : null}
+      {value === undefined ? null : <Figures overview={value} ms={ms} tenantId={tenantId} />}
     </>
   );
 }

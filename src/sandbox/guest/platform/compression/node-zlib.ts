@@ -1,7 +1,8 @@
 // node:zlib: deflate, gzip and raw with pako (zlib-stream.ts), Brotli and Zstandard in the worker (node-zlib-worker.ts). Each as streams,
 // with callbacks and synchronously.
 import type { Buffer } from "../buffer/node-buffer.ts";
-import { checkFunction, constructible } from "../shared/node-error.ts";
+import { constructible } from "../shared/callable-classes.ts";
+import { checkFunction } from "../shared/node-error.ts";
 import { addUnsupported } from "../shared/unsupported-members.ts";
 import { Transform } from "../streams/node-stream.ts";
 import { ERROR_NAMES, toBytes } from "./node-zlib-data.ts";

@@ -1,8 +1,8 @@
 // node:crypto over the worker's cryptography. Each area, from hashes to certificates, is a file of its own; this one collects their members.
 
-import { callable } from "../shared/callable-classes.ts";
+import { callable, constructible } from "../shared/callable-classes.ts";
 import { nameClasses } from "../shared/class-names.ts";
-import { constructible, nodeError } from "../shared/node-error.ts";
+import { nodeError } from "../shared/node-error.ts";
 import { addUnsupported } from "../shared/unsupported-members.ts";
 import { timingSafeEqual as equalBytes, getCiphers, getHashes, randomUUID, webcrypto } from "./crypto-native.ts";
 import { argon2, argon2Sync } from "./node-argon2.ts";

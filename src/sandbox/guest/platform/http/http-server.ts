@@ -2,8 +2,8 @@
 // requests that the tool passes to it. No server ever listens.
 
 import { EventEmitter } from "../events/node-events.ts";
-import { adoptable } from "../shared/callable-classes.ts";
-import { constructible, nodeError, unsupported } from "../shared/node-error.ts";
+import { adoptable, constructible } from "../shared/callable-classes.ts";
+import { nodeError, unsupported } from "../shared/node-error.ts";
 import { STATUS_CODES } from "./http-constants.ts";
 import { pairUp } from "./http-headers.ts";
 import { OutgoingMessage } from "./http-outgoing.ts";

@@ -1,5 +1,5 @@
 // Lets classes be called as the constructor functions that they are in Node: without `new`, and applied to an object of a class that inherits
-// from them through `util.inherits()`, which the classes of JavaScript do not allow.
+// from them through `util.inherits()`, which the classes of JavaScript do not allow. Lets factories be called with `new`.
 
 type Constructor = abstract new (...args: never[]) => object;
 
@@ -48,4 +48,18 @@ export function callable<Class extends Constructor>(Class: Class, { convert }: C
   Object.defineProperty(Class.prototype, "constructor", { value: Callable, writable: true, configurable: true });
   Object.defineProperty(Callable, "name", { value: Class.name, configurable: true });
   return Callable as unknown as Class;
+}
+
+/**
+ * Lets `new` call a factory: most functions of Node are constructors, and packages write `new crypto.createCipheriv(…)`. The factory
+ * returns an object, which is then the value of `new`.
+ */
+export function constructible<Args extends unknown[], Result extends object>(
+  name: string,
+  factory: (...args: Args) => Result,
+): (...args: Args) => Result {
+  function create(...args: Args): Result {
+    return factory(...args);
+  }
+  return Object.defineProperty(create, "name", { value: name, configurable: true });
 }

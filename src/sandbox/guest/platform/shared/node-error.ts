@@ -29,19 +29,24 @@ export function describeReceived(value: unknown): string {
       ? ` Received an instance of ${maker.name}`
       : " Received an object without a constructor";
   }
-  const shown =
-    typeof value === "string" ? `'${value.length > 28 ? `${value.slice(0, 25)}...` : value}'` : String(value);
-  return ` Received type ${typeof value} (${typeof value === "bigint" ? `${shown}n` : shown})`;
+  return ` Received type ${typeof value} (${describePrimitive(value)})`;
+}
+
+function describePrimitive(value: unknown): string {
+  if (typeof value === "bigint") return `${value}n`;
+  if (typeof value !== "string") return String(value);
+  return value.length > 28 ? `'${value.slice(0, 25)}...'` : `'${value}'`;
+}
+
+function describeSubject(name: string): string {
+  if (name.endsWith(" argument")) return `The ${name}`;
+  return name.includes(".") ? `The "${name}" property` : `The "${name}" argument`;
 }
 
 /** Creates an ERR_INVALID_ARG_TYPE. `expected` follows "must be": "of type string". */
 export function invalidArgument(name: string, expected: string, got: unknown): Error {
-  const subject = name.endsWith(" argument")
-    ? `The ${name}`
-    : name.includes(".")
-      ? `The "${name}" property`
-      : `The "${name}" argument`;
-  return nodeError(TypeError, "ERR_INVALID_ARG_TYPE", `${subject} must be ${expected}.${describeReceived(got)}`);
+  const message = `${describeSubject(name)} must be ${expected}.${describeReceived(got)}`;
+  return nodeError(TypeError, "ERR_INVALID_ARG_TYPE", message);
 }
 
 export function checkString(value: unknown, name: string): asserts value is string {
@@ -103,18 +108,4 @@ export const unknownEncoding = (encoding: unknown): Error =>
 /** Creates the error for a feature that the sandbox lacks. `instead` says what to use. */
 export function unsupported(what: string, instead: string): Error {
   return nodeError(Error, "ERR_SANDBOX_UNSUPPORTED", `${what} does not exist in the sandbox: ${instead}`);
-}
-
-/**
- * Lets `new` call a factory: most functions of Node are constructors, and packages write `new crypto.createCipheriv(…)`. The factory
- * returns an object, which is then the value of `new`.
- */
-export function constructible<Args extends unknown[], Result extends object>(
-  name: string,
-  factory: (...args: Args) => Result,
-): (...args: Args) => Result {
-  function create(...args: Args): Result {
-    return factory(...args);
-  }
-  return Object.defineProperty(create, "name", { value: name, configurable: true });
 }

@@ -2,9 +2,9 @@
 
 import { StringDecoder } from "../buffer/node-buffer.ts";
 import { EventEmitter } from "../events/node-events.ts";
-import { adoptable, callable } from "../shared/callable-classes.ts";
+import { adoptable, callable, constructible } from "../shared/callable-classes.ts";
 import { nameClasses } from "../shared/class-names.ts";
-import { constructible, unsupported } from "../shared/node-error.ts";
+import { unsupported } from "../shared/node-error.ts";
 import { unsupportedMembers } from "../shared/unsupported-members.ts";
 
 interface Input {
