@@ -157,6 +157,35 @@ describe("the list of calls", () => {
     await page.getByText("No call matches these filters").waitFor();
   });
 
+  test("keeps what is typed into a filter while the list refreshes, and drops a filter that is cleared", async () => {
+    const { api } = suite.under;
+    await api("POST", "/v1/tenants", { id: "typed" });
+    await api("POST", "/v1/tenants/typed/tools", { name: "say", source: "export default ({ word }) => word;" });
+    for (const word of ["needle", "hay"]) await api("POST", "/v1/tenants/typed/tools/say/calls", { input: { word } });
+    const { page, go, problems } = await open();
+    await go("/t/typed/calls");
+    await page.getByText("2 loaded, live").waitFor();
+    const text = page.getByLabel("Text in input, output, error or logs");
+    for (const part of ["nee", "dle"]) {
+      await text.pressSequentially(part);
+      await page.waitForResponse((response) => response.url().endsWith("/running-calls"));
+      await page.waitForResponse((response) => response.url().endsWith("/running-calls"));
+    }
+    await text.press("Enter");
+    await page.getByText("1 loaded, live").waitFor();
+    expect(new URL(page.url()).searchParams.get("text")).toBe("needle");
+    await text.fill("");
+    await page.getByText("2 loaded, live").waitFor();
+    // A number that is not complete is no filter, and stays.
+    const duration = page.getByLabel("At least … ms");
+    await duration.pressSequentially("-");
+    await page.waitForResponse((response) => response.url().endsWith("/running-calls"));
+    await duration.pressSequentially("1");
+    await duration.press("Enter");
+    expect(new URL(page.url()).searchParams.get("minMs")).toBe("-1");
+    expect(problems).toEqual([]);
+  });
+
   test("copies where the browser has no clipboard for pages, as in frames and without TLS", async () => {
     const { api } = suite.under;
     await api("POST", "/v1/tenants", { id: "copied" });

@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 import { toVisibleText } from "../../host/util/visible-text.ts";
 import { Button, Empty, ErrorBox, Loading, Time } from "../parts/controls.tsx";
 import { ConfirmButton, DialogButton } from "../parts/forms/dialog-form.tsx";
-import { TextField } from "../parts/forms/fields.tsx";
+import { FilterField, TextField } from "../parts/forms/fields.tsx";
 import { ListPage } from "../parts/frame/list-page.tsx";
 import { JsonField } from "../parts/input-form/value-fields.tsx";
 import { Table } from "../parts/table.tsx";
@@ -110,14 +110,12 @@ function ToolValues({ tenantId, tool }: ToolValuesProps): JSX.Element {
           ) : null}
         </div>
       </div>
-      <input
-        type="search"
-        aria-label="Beginning of the key"
-        placeholder="Beginning of the key"
+      <FilterField
+        label="Beginning of the key"
         value={prefix}
-        onChange={(event) => {
+        onFilter={(value) => {
           setLimit(PAGE);
-          setQuery({ prefix: event.currentTarget.value });
+          setQuery({ prefix: value });
         }}
       />
       {error === undefined ? null : <ErrorBox error={error} />}

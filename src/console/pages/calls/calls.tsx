@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Badge, Button, Empty, ErrorBox, Loading, PageHead, Time } from "../../parts/controls.tsx";
+import { FilterField } from "../../parts/forms/fields.tsx";
 import { VirtualList } from "../../parts/virtual-list.tsx";
 import { type CallList, type ListedCall, timeOfId, useCallList } from "../../state/call-list.ts";
 import { formatMs, formatNumber } from "../../state/format.ts";
@@ -118,13 +119,12 @@ function Search({ list }: { readonly list: CallList }): JSX.Element | null {
 }
 
 function Filters({ query }: { readonly query: { readonly [name: string]: string } }): JSX.Element {
-  const input = (name: (typeof FILTERS)[number], label: string, type = "search"): JSX.Element => (
-    <input
-      type={type as "search"}
-      aria-label={label}
-      placeholder={label}
+  const input = (name: (typeof FILTERS)[number], label: string, type?: "number"): JSX.Element => (
+    <FilterField
+      label={label}
       value={query[name] ?? ""}
-      onChange={(event) => setQuery({ [name]: event.currentTarget.value })}
+      onFilter={(value) => setQuery({ [name]: value })}
+      {...(type && { type })}
     />
   );
   return (

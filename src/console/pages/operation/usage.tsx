@@ -3,6 +3,7 @@
 import type { Usage as UsageRow } from "glovebox/client";
 import type { JSX } from "preact";
 import { Button, Empty, ErrorBox, Loading, PageHead } from "../../parts/controls.tsx";
+import { FilterField } from "../../parts/forms/fields.tsx";
 import { Table } from "../../parts/table.tsx";
 import { serverNow } from "../../state/clock.ts";
 import { download } from "../../state/download.ts";
@@ -61,13 +62,7 @@ export function Usage({ tenantId }: TenantProps): JSX.Element {
       </PageHead>
       <UsedAndLeft tenantId={tenantId} />
       <search class="filters">
-        <input
-          type="search"
-          aria-label="Tool"
-          placeholder="Tool"
-          value={tool ?? ""}
-          onChange={(event) => setQuery({ tool: event.currentTarget.value })}
-        />
+        <FilterField label="Tool" value={tool ?? ""} onFilter={(value) => setQuery({ tool: value })} />
         <select
           aria-label="Time range"
           value={days}

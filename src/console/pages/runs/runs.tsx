@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import { toVisibleText } from "../../../host/util/visible-text.ts";
 import { Badge, Button, Empty, ErrorBox, Loading, PageHead, Time } from "../../parts/controls.tsx";
 import { DialogButton } from "../../parts/forms/dialog-form.tsx";
+import { FilterField } from "../../parts/forms/fields.tsx";
 import { ToolField } from "../../parts/forms/tool-field.tsx";
 import { type InputSchema, initialValue } from "../../parts/input-form/form-schema.ts";
 import { InputForm } from "../../parts/input-form/input-form.tsx";
@@ -55,13 +56,7 @@ export function Runs({ tenantId }: TenantProps): JSX.Element {
         ) : null}
       </PageHead>
       <search class="filters">
-        <input
-          type="search"
-          aria-label="Tool"
-          placeholder="Tool"
-          value={tool ?? ""}
-          onChange={(event) => setQuery({ tool: event.currentTarget.value })}
-        />
+        <FilterField label="Tool" value={tool ?? ""} onFilter={(value) => setQuery({ tool: value })} />
         <select
           aria-label="Kind"
           value={filter.kind ?? ""}

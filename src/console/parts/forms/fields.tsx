@@ -1,7 +1,7 @@
-// Labelled fields of forms.
+// Labelled fields of forms and of filters.
 
 import type { ComponentChildren, JSX } from "preact";
-import { useId } from "preact/hooks";
+import { useId, useState } from "preact/hooks";
 
 interface FieldProps {
   readonly label: string;
@@ -115,5 +115,36 @@ export function Checkbox(props: {
     <label class="checkbox">
       <input type="checkbox" checked={isChecked} onChange={(event) => onInput(event.currentTarget.checked)} /> {label}
     </label>
+  );
+}
+
+interface FilterFieldProps {
+  readonly label: string;
+  /** The filter of the address. */
+  readonly value: string;
+  readonly onFilter: (value: string) => void;
+  readonly type?: "search" | "number";
+}
+
+/** Text of a filter. It applies with Enter, when the field is left, and when it is cleared. Until then, what is typed stays while the page refreshes. */
+export function FilterField({ label, value, onFilter, type = "search" }: FilterFieldProps): JSX.Element {
+  const [typed, setTyped] = useState<string>();
+  const apply = (text: string): void => {
+    setTyped(undefined);
+    onFilter(text);
+  };
+  return (
+    <input
+      type={type as "search"}
+      aria-label={label}
+      placeholder={label}
+      value={typed ?? value}
+      onInput={({ currentTarget: { value: text, validity } }) => {
+        // A number that is not complete, such as "-", has no value either.
+        if (text === "" && !validity.badInput) apply(text);
+        else setTyped(text);
+      }}
+      onChange={(event) => apply(event.currentTarget.value)}
+    />
   );
 }
