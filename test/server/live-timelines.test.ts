@@ -50,7 +50,7 @@ test("stores a timeline as a whole if it is short, and otherwise the newest of i
     const store = async (
       timeline: OpenTimeline,
     ): Promise<{ readonly spans: readonly object[]; readonly calls: readonly object[] }> => {
-      await storeSnapshot(db, KEY, "a", timeline);
+      await storeSnapshot(db, { ...KEY, attempt: "a" }, timeline);
       const { text } = await db.selectFrom("live_logs").select("text").executeTakeFirstOrThrow();
       expect(text.length).toBeLessThanOrEqual(512 * 1024);
       return (await readSnapshot(db, KEY, HOUR_MS)) ?? { spans: [], calls: [] };
@@ -74,8 +74,8 @@ test("stores a timeline as a whole if it is short, and otherwise the newest of i
 test("a timeline is for its tenant, until it is old, and is no log line", async () => {
   await withDatabase(async (db) => {
     const timeline = { spans: [stage], calls: [] };
-    await storeSnapshot(db, KEY, "a", timeline);
-    await storeLines(db, KEY, "a", [{ index: 5, text: "{}" }], 5);
+    await storeSnapshot(db, { ...KEY, attempt: "a" }, timeline);
+    await storeLines(db, { ...KEY, attempt: "a" }, [{ index: 5, text: "{}" }], 5);
     expect(await readSnapshot(db, KEY, HOUR_MS)).toEqual(timeline);
     expect(await readSnapshot(db, { ...KEY, tenantId: "globex" }, HOUR_MS)).toBeUndefined();
     // The replica that wrote it has died.
@@ -85,7 +85,7 @@ test("a timeline is for its tenant, until it is old, and is no log line", async 
       .execute();
     expect(await readSnapshot(db, KEY, 3_000)).toBeUndefined();
     // Another attempt has begun.
-    await storeLines(db, KEY, "b", [{ index: 0, text: "{}" }], 0);
+    await storeLines(db, { ...KEY, attempt: "b" }, [{ index: 0, text: "{}" }], 0);
     expect(await readSnapshot(db, KEY, HOUR_MS)).toBeUndefined();
   });
 });

@@ -199,7 +199,7 @@ export class WatchedCalls implements AsyncDisposable {
   }
 
   async #write(call: LiveCall, key: LiveKey, forwarding: Forwarding): Promise<void> {
-    const attempt = randomUUID();
+    const attempt = { ...key, attempt: randomUUID() };
     const kept: { readonly index: number; readonly length: number }[] = [];
     let length = 0;
     let next = 0;
@@ -210,7 +210,7 @@ export class WatchedCalls implements AsyncDisposable {
       const timeline = isDue ? this.#dependencies.timelineOf(key) : undefined;
       if (timeline !== undefined) {
         writtenAt = now;
-        await storeSnapshot(this.#dependencies.db, key, attempt, timeline);
+        await storeSnapshot(this.#dependencies.db, attempt, timeline);
       }
       // An end that comes while lines are written is seen after the next ones.
       const { isEnded } = call;
@@ -227,7 +227,7 @@ export class WatchedCalls implements AsyncDisposable {
         length += line.text.length;
       }
       while (kept.length > KEPT_LINES || length > KEPT_LENGTH) length -= kept.shift()?.length ?? 0;
-      await storeLines(this.#dependencies.db, key, attempt, lines, kept[0]?.index ?? next);
+      await storeLines(this.#dependencies.db, attempt, lines, kept[0]?.index ?? next);
       await Promise.race([call.ended, pause(BATCH_MS, this.#closing.signal)]);
     }
   }

@@ -36,14 +36,19 @@ export interface LiveKey {
   readonly callId: string;
 }
 
+/** An attempt of a running call. */
+export interface LiveAttempt extends LiveKey {
+  /** Id of the attempt. */
+  readonly attempt: string;
+}
+
 /**
  * Adds log lines of one attempt of a call. A queued call can have several attempts: the lines of other attempts are deleted, and so are lines
  * before `keepFrom`.
  */
 export async function storeLines(
   db: Db,
-  { tenantId, callId }: LiveKey,
-  attempt: string,
+  { tenantId, callId, attempt }: LiveAttempt,
   lines: readonly { readonly index: number; readonly text: string }[],
   keepFrom: number,
 ): Promise<void> {
@@ -118,8 +123,7 @@ function toSnapshotText(snapshot: OpenTimeline): string {
 /** Replaces the unfinished timeline of an attempt of a call. */
 export async function storeSnapshot(
   db: Db,
-  { tenantId, callId }: LiveKey,
-  attempt: string,
+  { tenantId, callId, attempt }: LiveAttempt,
   snapshot: OpenTimeline,
 ): Promise<void> {
   const text = toSnapshotText(snapshot);

@@ -193,21 +193,20 @@ export async function redeliver(
   return numUpdatedRows > 0n;
 }
 
+interface DeliveryClaim {
+  readonly limit: number;
+  /** Time at which the claim ends. */
+  readonly until: number;
+  /** Tenants whose deliveries are left. */
+  readonly except: readonly string[];
+  /** Default: the time of this machine. */
+  readonly now?: number;
+}
+
 /** Claims deliveries that are due, the oldest first, also those whose server has died. */
 export async function claimDeliveries(
   { db, kind }: { readonly db: Db; readonly kind: DatabaseKind },
-  {
-    limit,
-    until,
-    except,
-    now = Date.now(),
-  }: {
-    readonly limit: number;
-    readonly until: number;
-    readonly except: readonly string[];
-    /** Default: the time of this machine. */
-    readonly now?: number;
-  },
+  { limit, until, except, now = Date.now() }: DeliveryClaim,
 ): Promise<readonly DeliveriesTable[]> {
   return await db
     .updateTable("deliveries")
