@@ -13,6 +13,7 @@ const HOW = {
   call: async (ctx) => (await ctx.tools.echo({ more: new Map([[1, 2]]) })),
   chunks: async function* () { for (let n = 0; n < 3; n += 1) yield { n, set: new Set([n]) }; },
   plain: () => ({ empty: {}, list: [{}], text: "{}", date: new Date(0) }),
+  own: () => ({ own: { map: new Map([[1, 2]]), toJSON: () => ({}) } }),
   converted: () => Object.assign(new Map([[1, 2]]), { toJSON: () => ({}) }),
   fields: () => Object.assign(new Error("kept"), { field: {} }),
   accessor: () => { let reads = 0; return { get set() { reads += 1; return reads === 1 ? {} : new Set([reads]); } }; },
@@ -45,8 +46,20 @@ test.for([
   expect(result.logs.map((entry) => [entry.level, entry.message])).toEqual([["warn", message]]);
 });
 
-test.for(["plain", "converted", "fields", "accessor", "proxy"])("%s: there is no warning", async (how) => {
+test.for(["plain", "own", "converted", "fields", "accessor", "proxy"])("%s: there is no warning", async (how) => {
   const result = await glovebox.execute({ id: "c", toolName: "loses", arguments: { how } });
   expect(JSON.stringify(outputOf(result))).toContain("{}");
+  expect(result.logs).toEqual([]);
+});
+
+test.for([
+  ["bytes", "new Uint8Array(8 * 1024 * 1024 - 1024)", 128],
+  ["an array", "Array(1_200_000).fill(0)", 40],
+] as const)("the search for lost values does not use up the memory with %s", async ([, value, memoryMiB]) => {
+  const source = `export default () => ({ headers: {}, body: ${value} });`;
+  await using large = await makeGlovebox({ limits: { memoryMiB } });
+  await large.addTool({ name: "large", source });
+  const result = await large.execute({ id: "c", toolName: "large", arguments: {} });
+  expect(outputOf(result)).toHaveProperty("headers", {});
   expect(result.logs).toEqual([]);
 });

@@ -3,10 +3,13 @@ import { callState } from "./call-state.ts";
 import { escapePointer } from "./json-pointer.ts";
 import { writeLog } from "./log-lines.ts";
 import {
+  ArrayIsArray,
   ObjectKeys,
   ObjectPrototypeToString,
   ReflectGetOwnPropertyDescriptor,
+  StringConstructor,
   StringPrototypeIndexOf,
+  TypedArrayPrototypeGetTag,
 } from "./primordials.ts";
 
 /** Values that JSON loses, with what to write instead. */
@@ -18,7 +21,7 @@ const LOST: { readonly [tag: string]: readonly [kind: string, instead: string] }
   "[object Error]": ["an Error", "use its message"],
 };
 
-/** Maximum number of values that the search visits, about 0.1 ms: it only warns, and must not make a call slow. */
+/** Maximum number of values that the search visits, about 0.2 ms: it only warns, and must not make a call slow. */
 const MAX_VISITS = 200;
 
 interface Lost {
@@ -29,24 +32,30 @@ interface Lost {
 }
 
 /** Reads an own property that is not a getter, because calling a getter again could have effects. */
-const readOwn = (value: object, key: string): unknown => ReflectGetOwnPropertyDescriptor(value, key)?.value;
+const readOwn = (value: object, key: string | number): unknown => ReflectGetOwnPropertyDescriptor(value, key)?.value;
+
+/** Whether JSON does not have the properties of an object: bytes, which are attached, and objects with their own `toJSON`. */
+function hasOtherForm(value: object): boolean {
+  return TypedArrayPrototypeGetTag(value) !== undefined || typeof (value as { toJSON?: unknown }).toJSON === "function";
+}
 
 function findLost(root: unknown): Lost | undefined {
   let visits = 0;
   const visit = (value: unknown): Lost | undefined => {
     visits += 1;
-    if (typeof value !== "object" || value === null || visits > MAX_VISITS) return undefined;
-    const keys = ObjectKeys(value);
-    if (keys.length === 0) {
+    if (typeof value !== "object" || value === null || visits > MAX_VISITS || hasOtherForm(value)) return undefined;
+    // The keys of an array are not listed: a string for each element could take more memory than the array.
+    const keys = ArrayIsArray(value) ? undefined : ObjectKeys(value);
+    const length = keys?.length ?? (value as unknown[]).length;
+    if (length === 0) {
       const lost = LOST[ObjectPrototypeToString(value)];
-      if (lost === undefined || typeof (value as { toJSON?: unknown }).toJSON === "function") return undefined;
-      return { kind: lost[0], instead: lost[1], pointer: "" };
+      return lost === undefined ? undefined : { kind: lost[0], instead: lost[1], pointer: "" };
     }
-    for (let index = 0; index < keys.length && visits <= MAX_VISITS; index += 1) {
-      const key = keys[index] as string;
+    for (let index = 0; index < length && visits <= MAX_VISITS; index += 1) {
+      const key = keys?.[index] ?? index;
       const found = visit(readOwn(value, key));
       if (found === undefined) continue;
-      found.pointer = `/${escapePointer(key)}${found.pointer}`;
+      found.pointer = `/${escapePointer(StringConstructor(key))}${found.pointer}`;
       return found;
     }
     return undefined;
