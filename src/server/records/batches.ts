@@ -1,13 +1,11 @@
-// Deletes many rows in batches, each in a transaction of its own: no statement reaches the time limit of Postgres or holds its locks for long,
+// Deletes many rows in batches, each in a transaction of its own: with Postgres, a statement has few rows, and its locks are held for a short time,
 // and with SQLite, whose statements hold the event loop, other requests have their turn between two batches.
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { type RawBuilder, sql } from "kysely";
 import type { DatabaseKind } from "../database/column-types.ts";
+import { type SliceSizes, Slices } from "./slices.ts";
 
-/** Time in ms that a batch should take: a row can have a few bytes or many MiB. */
-const TARGET_MS = 20;
-/** Rows of the first batch, and of the largest one. */
-const SIZE = { first: 16, max: 500 } as const;
+/** A row can have a few bytes or many MiB. */
+const SIZES: SliceSizes = { targetMs: 20, min: 16, first: 16, max: 500 };
 
 /**
  * Deletes until a batch finds fewer rows than it may delete.
@@ -16,14 +14,12 @@ const SIZE = { first: 16, max: 500 } as const;
  */
 export async function deleteInBatches(deleteBatch: (limit: number) => Promise<number>): Promise<number> {
   let deleted = 0;
-  for (let limit: number = SIZE.first; ; ) {
-    const begun = performance.now();
-    const count = await deleteBatch(limit);
+  const batches = new Slices(SIZES);
+  for (;;) {
+    const count = await deleteBatch(batches.size);
     deleted += count;
-    if (count < limit) return deleted;
-    const tookMs = Math.max(1, performance.now() - begun);
-    limit = Math.max(1, Math.min(SIZE.max, limit * 2, Math.floor((limit * TARGET_MS) / tookMs)));
-    await nextTurn();
+    if (count < batches.size) return deleted;
+    await batches.next();
   }
 }
 
