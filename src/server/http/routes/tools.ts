@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { z } from "@hono/zod-openapi";
+import type { Context } from "hono";
 import { toJson } from "../../../host/index.ts";
 import { TOOL_NAME_PATTERN } from "../../../sandbox/contract/tool-name.ts";
 import { toJsonParts } from "../../calls/outcome.ts";
@@ -11,9 +12,9 @@ import { touchTenant } from "../../records/tenants/tenants.ts";
 import { deleteTool, findLatest, listToolNames } from "../../records/tools/tool-versions.ts";
 import { changeExclusively } from "../../records/write-lock.ts";
 import { type DeployedVersion, deploy } from "../../tools/deployment.ts";
-import { DeploymentSchema } from "../../tools/deployment-request.ts";
+import { type Deployment, DeploymentSchema } from "../../tools/deployment-request.ts";
 import { DraftSchema, runDraft } from "../../tools/draft.ts";
-import type { App, ServerDependencies } from "../context.ts";
+import type { App, AppEnv, ServerDependencies } from "../context.ts";
 import { nextCursor, toPage } from "../pages.ts";
 import { notFound, RequestError } from "../request-error.ts";
 import { respondWithJson } from "../responses.ts";
@@ -32,6 +33,22 @@ const showDeployed = ({ version, isKnown, isNewlyApproved, requests, release, wa
   warnings,
   release: release === undefined ? null : showRelease(release),
 });
+
+/** @throws {RequestError} FORBIDDEN */
+function checkMayDeploy(c: Context<AppEnv>, { approve, alias }: Deployment): void {
+  const { scopes, tenantId } = c.get("principal");
+  // A key of the platform may repair what the tenant was suspended for.
+  if (tenantId !== null && c.get("tenant").state !== "active")
+    throw new RequestError("FORBIDDEN", "The tenant is suspended. Only a key of the platform can deploy its tools");
+  if (approve && !scopes.has("tools:approve"))
+    throw new RequestError("FORBIDDEN", "approve: This key does not have the scope tools:approve");
+  if (alias !== null && !scopes.has("releases:write")) {
+    throw new RequestError(
+      "FORBIDDEN",
+      "alias: This key does not have the scope releases:write. Pass alias: null to release nothing",
+    );
+  }
+}
 
 export function addToolRoutes(app: App, dependencies: ServerDependencies): void {
   const { database, authenticator } = dependencies;
@@ -52,37 +69,15 @@ export function addToolRoutes(app: App, dependencies: ServerDependencies): void 
         200: json(DeployedSchema, "The version that has this content already"),
       },
     },
-    async (c, input) => {
-      const upload = input.body;
-      const { keyId, scopes, tenantId: ownTenant } = c.get("principal");
-      // A key of the platform may repair what the tenant was suspended for.
-      if (ownTenant !== null && c.get("tenant").state !== "active")
-        throw new RequestError("FORBIDDEN", "The tenant is suspended. Only a key of the platform can deploy its tools");
-      const mayApprove = scopes.has("tools:approve");
-      if (upload.approve && !mayApprove)
-        throw new RequestError("FORBIDDEN", "approve: This key does not have the scope tools:approve");
-      if (upload.alias !== null && !scopes.has("releases:write")) {
-        throw new RequestError(
-          "FORBIDDEN",
-          "alias: This key does not have the scope releases:write. Pass alias: null to release nothing",
-        );
-      }
-      const deployed = await deploy(
-        {
-          glovebox: dependencies.glovebox,
-          installer: dependencies.installer,
-          db,
-          kind: database.kind,
-          limits: dependencies.limits,
-        },
-        c.get("tenant"),
-        upload,
-        {
-          actor: c.get("actor"),
-          keyId,
-          mayApprove,
-        },
-      );
+    async (c, { body: upload }) => {
+      checkMayDeploy(c, upload);
+      const { keyId, scopes } = c.get("principal");
+      const { glovebox, installer, limits } = dependencies;
+      const deployed = await deploy({ glovebox, installer, db, kind: database.kind, limits }, c.get("tenant"), upload, {
+        actor: c.get("actor"),
+        keyId,
+        mayApprove: scopes.has("tools:approve"),
+      });
       authenticator.clear();
       return respondWithJson(c, showDeployed(deployed), deployed.isKnown ? 200 : 201);
     },
