@@ -381,7 +381,7 @@ describe("ToolIsolate between two calls", () => {
     );
     expect((await tool.call({ first: true })).text).toBe('"first"');
     expect(await tool.isolate.settle(PATIENT_MS)).toBe(true);
-    tool.isolate.rest();
+    tool.isolate.detachCall();
     const second = await tool.call({ first: false });
     expect(second).toMatchObject({ text: '"second"', logs: [] });
   });

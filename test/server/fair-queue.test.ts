@@ -52,7 +52,7 @@ test("free places go to the tenants that have the fewest calls, up to the most o
   fc.assert(
     fc.property(counts, fc.nat(32), fc.integer({ min: 1, max: 24 }), (running, free, most) => {
       const waiting = Object.keys(running);
-      const shares = divideSlots(waiting, new Map(Object.entries(running)), { free, most });
+      const shares = divideSlots(waiting, new Map(Object.entries(running)), { free, maxPerTenant: most });
       const after = waiting.map((id) => ({
         gets: shares.get(id) ?? 0,
         has: (running[id] ?? 0) + (shares.get(id) ?? 0),

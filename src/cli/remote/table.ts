@@ -48,10 +48,10 @@ export function printItems<Item>(
 }
 
 /** Returns the first items of a list on the server. */
-export async function take<Item>(items: AsyncIterable<Item>, most: number): Promise<readonly Item[]> {
+export async function take<Item>(items: AsyncIterable<Item>, max: number): Promise<readonly Item[]> {
   const taken: Item[] = [];
   for await (const item of items) {
-    if (taken.push(item) >= most) break;
+    if (taken.push(item) >= max) break;
   }
   return taken;
 }

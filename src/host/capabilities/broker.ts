@@ -191,8 +191,8 @@ export class CapabilityBroker {
         },
       );
     }
-    const most = { bytes: Math.max(limits.outputBytes, MIN_ANSWER_BYTES), values: limits.jsonValues };
-    const serialize = (): string => noteLength(toEnvelopeText(output.value, name, most));
+    const bounds = { bytes: Math.max(limits.outputBytes, MIN_ANSWER_BYTES), values: limits.jsonValues };
+    const serialize = (): string => noteLength(toEnvelopeText(output.value, name, bounds));
     return isTurnUsed ? await this.#inLaterTurn(serialize) : serialize();
   }
 
@@ -241,9 +241,9 @@ function opOf(input: JsonValue): string {
 }
 
 /** Converts a handler's answer to JSON text. Stops at the limit, since a handler may return a value of any size. */
-function toText(value: unknown, most: ValueLimits, tooLarge: (limit: keyof ValueLimits) => ToolError): string {
+function toText(value: unknown, bounds: ValueLimits, tooLarge: (limit: keyof ValueLimits) => ToolError): string {
   try {
-    return toBoundedJson(value, most) ?? "null";
+    return toBoundedJson(value, bounds) ?? "null";
   } catch (thrown) {
     // A value that exceeds the depth may contain itself. That is a fault of the handler, not a large answer.
     if (isValueTooLarge(thrown) && !thrown.isDeep) throw tooLarge(thrown.limit);
@@ -251,12 +251,12 @@ function toText(value: unknown, most: ValueLimits, tooLarge: (limit: keyof Value
   }
 }
 
-function toEnvelopeText(value: unknown, name: string, most: ValueLimits): string {
+function toEnvelopeText(value: unknown, name: string, bounds: ValueLimits): string {
   const tooLarge = (limit: keyof ValueLimits): ToolError => {
-    const what = limit === "bytes" ? `${most.bytes} bytes` : `${most.values} JSON values (limit jsonValues)`;
+    const what = limit === "bytes" ? `${bounds.bytes} bytes` : `${bounds.values} JSON values (limit jsonValues)`;
     return new ToolError("OUTPUT_TOO_LARGE", `The capability ${name} answered with more than ${what}`);
   };
-  const text = toText(value, most, tooLarge);
-  if (Buffer.byteLength(text) > most.bytes) throw tooLarge("bytes");
+  const text = toText(value, bounds, tooLarge);
+  if (Buffer.byteLength(text) > bounds.bytes) throw tooLarge("bytes");
   return `{"ok":true,"value":${text}}`;
 }

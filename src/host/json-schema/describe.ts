@@ -1,9 +1,9 @@
 // Describes values and schema keywords for the `expected` and `got` of an issue. Every text is bounded and has one line.
 
-const MAX_TEXT_CHARS = 40;
+const MAX_TEXT_LENGTH = 40;
 const MAX_LISTED = 10;
 /** Longer names and lists are not searched for a likely misspelling, since the search takes quadratic time. */
-const MAX_SUGGESTION_CHARS = 40;
+const MAX_SUGGESTION_LENGTH = 40;
 const MAX_SUGGESTION_NAMES = 200;
 
 export type JsonType = "null" | "boolean" | "number" | "string" | "array" | "object";
@@ -18,7 +18,7 @@ export function typeOf(value: unknown): JsonType {
 
 /** Returns a string as JSON, cut if it is long. JSON escapes control characters and lone surrogates. */
 export function quoteShortened(text: string): string {
-  return text.length <= MAX_TEXT_CHARS ? JSON.stringify(text) : `${JSON.stringify(text.slice(0, MAX_TEXT_CHARS))}…`;
+  return text.length <= MAX_TEXT_LENGTH ? JSON.stringify(text) : `${JSON.stringify(text.slice(0, MAX_TEXT_LENGTH))}…`;
 }
 
 /** Returns a text such as `string "abc"`, `number 3`, `array of 2 items` or `object`, in constant time. */
@@ -47,7 +47,7 @@ export function formatCount(amount: number, one: string, many: string): string {
 export function formatConstant(value: unknown): string {
   if (typeof value === "string") return quoteShortened(value);
   const json = JSON.stringify(value) ?? "null";
-  return json.length <= MAX_TEXT_CHARS ? json : `${json.slice(0, MAX_TEXT_CHARS)}…`;
+  return json.length <= MAX_TEXT_LENGTH ? json : `${json.slice(0, MAX_TEXT_LENGTH)}…`;
 }
 
 /** Returns `a, b, c` for at most ten items, followed by the number of further ones. */
@@ -58,7 +58,7 @@ export function formatList<Item>(items: readonly Item[], toText: (item: Item) =>
 
 /** Returns the known name that `name` is most likely a misspelling of: at most a third of its letters differ. */
 export function didYouMean(name: string, known: readonly string[]): string | undefined {
-  if (name.length > MAX_SUGGESTION_CHARS || known.length > MAX_SUGGESTION_NAMES) return undefined;
+  if (name.length > MAX_SUGGESTION_LENGTH || known.length > MAX_SUGGESTION_NAMES) return undefined;
   let best: string | undefined;
   let bestDistance = Math.floor(Math.max(name.length, 3) / 3) + 1;
   for (const candidate of known) {

@@ -7,7 +7,7 @@ import type { SchemaResource } from "./schema/resource.ts";
 
 /** Fuel between two queries of the clock. A unit is 20-50 ns of work, so the clock is read every 0.1-0.2 ms, and never for small values. */
 const FUEL_PER_LOOK = 4_096;
-const MAX_POINTER_CHARS = 1_024;
+const MAX_POINTER_LENGTH = 1_024;
 
 /** Thrown to stop a validation at any depth; caught in compile-schema.ts and coerce.ts. */
 export class StopSignal extends Error {
@@ -85,7 +85,7 @@ export class SchemaRun {
       this.full = true;
       return false;
     }
-    const pointer = toBoundedPointer(this.path, MAX_POINTER_CHARS);
+    const pointer = toBoundedPointer(this.path, MAX_POINTER_LENGTH);
     const wanted = expected();
     const found = gotText === undefined ? describeValue(got) : gotText();
     // The same part of a schema may be reached in several ways.

@@ -3,7 +3,7 @@ import { toBoundedPointer } from "../json-schema/json-pointer.ts";
 import { CLOSE, COMMA, KINDS, OPEN, OPEN_BRACKET, STRING, skipString, stringTextAt } from "./json-scanner.ts";
 import { PROTO } from "./proto-key.ts";
 
-const MAX_POINTER_CHARS = 1_024;
+const MAX_POINTER_LENGTH = 1_024;
 
 /** The open containers at one position of a text, by level. Level 1 is the outermost. */
 export interface OpenContainers {
@@ -27,7 +27,7 @@ export function pointerToProtoKey(bytes: Buffer, containers: OpenContainers): st
     const start = keys[level + 1] ?? -1;
     path.push(isArray ? countCommas(bytes, containers, level) : readKey(bytes, start));
   }
-  return toBoundedPointer([...path, PROTO], MAX_POINTER_CHARS);
+  return toBoundedPointer([...path, PROTO], MAX_POINTER_LENGTH);
 }
 
 /** Returns the index of the open item of a list: the number of the list's own commas before that item. */

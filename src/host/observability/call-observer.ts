@@ -224,8 +224,8 @@ export class CallObserver {
   }
 
   /** Returns the spans so far of a call that runs; undefined if its caller did not ask for a timeline. */
-  timelineSoFar(most: number): readonly TimelineSpan[] | undefined {
-    return this.timeline?.soFar(most, this.#toolSpans);
+  timelineSoFar(max: number): readonly TimelineSpan[] | undefined {
+    return this.timeline?.soFar(max, this.#toolSpans);
   }
 
   /** The span that host functions run within. */

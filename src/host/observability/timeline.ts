@@ -140,17 +140,17 @@ export class Timeline {
   /**
    * Returns the spans so far of a call that runs, by their start: its stages, and the newest of the others. The host sees when a stage ends a
    * moment after the worker process, whose report counts when the call has ended.
-   * @param most number of uses of capabilities and of the tool's own spans, each
+   * @param max number of uses of capabilities and of the tool's own spans, each
    */
-  soFar(most: number, toolSpans: ToolSpans | undefined): readonly TimelineSpan[] {
+  soFar(max: number, toolSpans: ToolSpans | undefined): readonly TimelineSpan[] {
     const now = performance.now();
     const ended = this.#spans.filter(({ kind }) => kind !== "capability");
-    const uses = this.#uses.slice(-most).map((use) => use.soFar(now));
-    return [...ended, ...this.#openStages(now, most, toolSpans), ...uses].toSorted(byStart);
+    const uses = this.#uses.slice(-max).map((use) => use.soFar(now));
+    return [...ended, ...this.#openStages(now, max, toolSpans), ...uses].toSorted(byStart);
   }
 
   /** Returns the stages that the executor has not reported. */
-  #openStages(now: number, most: number, toolSpans: ToolSpans | undefined): readonly TimelineSpan[] {
+  #openStages(now: number, max: number, toolSpans: ToolSpans | undefined): readonly TimelineSpan[] {
     const open = (kind: TimelineSpan["kind"], from: number): TimelineSpan => ({
       ...this.#stage(kind, from, now),
       isOpen: true,
@@ -167,7 +167,7 @@ export class Timeline {
     const queued = this.#isQueued ? [this.#stage("queue", from, placedAt)] : [];
     if (begunAt > now) return [...queued, open("start", placedAt)];
     const started = this.#isQueued ? [this.#stage("start", placedAt, begunAt)] : [];
-    const own = toolSpans?.within(begunAt, now, true).slice(-most) ?? [];
+    const own = toolSpans?.within(begunAt, now, true).slice(-max) ?? [];
     return [...queued, ...started, open("execute", begunAt), ...own.map((span) => this.#toolSpan(span))];
   }
 

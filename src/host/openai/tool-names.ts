@@ -5,9 +5,9 @@ import { describeKind } from "../../sandbox/contract/plain-object.ts";
 
 /** OpenAI's rule for function names. */
 const WIRE_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
-const MAX_WIRE_CHARS = 64;
+const MAX_WIRE_LENGTH = 64;
 /** Hexadecimal digits of the name's SHA-256 in an alias; more if a tool already has the resulting name. */
-const HASH_CHARS = 8;
+const HASH_LENGTH = 8;
 /** A prefix that models add to a name that was sent without it. */
 const PREFIX = /^functions?[.:/]/;
 
@@ -18,9 +18,9 @@ export function toWireName(toolName: string, isTaken: (alias: string) => boolean
   if (WIRE_NAME.test(toolName)) return toolName;
   const hash = createHash("sha256").update(toolName).digest("hex");
   const legible = toolName.replaceAll(/[^a-zA-Z0-9_-]/g, "_");
-  for (let chars = HASH_CHARS; ; chars += HASH_CHARS) {
-    const alias = `${legible.slice(0, MAX_WIRE_CHARS - 1 - chars)}_${hash.slice(0, chars)}`;
-    if (chars + HASH_CHARS > MAX_WIRE_CHARS - 1 || !isTaken(alias)) return alias;
+  for (let chars = HASH_LENGTH; ; chars += HASH_LENGTH) {
+    const alias = `${legible.slice(0, MAX_WIRE_LENGTH - 1 - chars)}_${hash.slice(0, chars)}`;
+    if (chars + HASH_LENGTH > MAX_WIRE_LENGTH - 1 || !isTaken(alias)) return alias;
   }
 }
 

@@ -134,7 +134,7 @@ export class CallAdmission {
     const { tenantId, signal } = context;
     const timeouts = [timeoutMs, context.timeoutMs, this.#limits.timeoutMs].filter((ms) => ms !== undefined);
     const { toolName } = tracked;
-    const isOn = await gate.isOn(
+    const isOn = await gate.isEnabled(
       { tenantId, toolName },
       {
         timeoutMs: Math.min(...timeouts),

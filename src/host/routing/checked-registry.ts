@@ -51,17 +51,17 @@ class CheckedRegistry implements CheckedToolRegistry {
   }
 
   add(tool: RegisteredTool): void {
-    this.#ask("add", () => this.#registry.add(tool));
+    this.#request("add", () => this.#registry.add(tool));
   }
 
   remove(toolName: string, tenantId?: string): boolean {
-    return this.#ask("remove", () => this.#registry.remove(toolName, tenantId)) === true;
+    return this.#request("remove", () => this.#registry.remove(toolName, tenantId)) === true;
   }
 
   replace(tool: RegisteredTool): boolean {
     const registry = this.#registry;
     if (typeof registry.replace !== "function") return this.#removeAndAdd(tool);
-    return this.#ask("replace", () => registry.replace?.(tool)) === true;
+    return this.#request("replace", () => registry.replace?.(tool)) === true;
   }
 
   /** Replaces a tool in one turn of the event loop. A registry that rejects the new tool keeps the old one. */
@@ -79,23 +79,25 @@ class CheckedRegistry implements CheckedToolRegistry {
   }
 
   get(toolName: string, tenantId?: string): RegisteredTool | undefined {
-    const tool = this.#ask("get", () => this.#registry.get(toolName, tenantId));
+    const tool = this.#request("get", () => this.#registry.get(toolName, tenantId));
     return tool === undefined ? undefined : this.#check("get", tool, tenantId);
   }
 
   list(tenantId?: string): readonly RegisteredTool[] {
-    const tools = this.#ask("list", () => this.#registry.list(tenantId));
+    const tools = this.#request("list", () => this.#registry.list(tenantId));
     if (!Array.isArray(tools)) throw failed("list", `returned ${describeKind(tools)} instead of an array`);
     return Array.from(tools as readonly unknown[], (tool) => this.#check("list", tool, tenantId));
   }
 
   #onChange(listener: RegistryListener): () => void {
-    const stop = this.#ask("onChange", () => this.#registry.onChange?.((tenantId) => notifySafely(listener, tenantId)));
+    const stop = this.#request("onChange", () =>
+      this.#registry.onChange?.((tenantId) => notifySafely(listener, tenantId)),
+    );
     return () => notifySafely(typeof stop === "function" ? (stop as () => unknown) : undefined);
   }
 
   /** Calls a method of the registry. A ToolError that it throws, such as NAME_TAKEN, is passed on. */
-  #ask(method: Method, run: () => unknown): unknown {
+  #request(method: Method, run: () => unknown): unknown {
     let answer: unknown;
     let isPromise: boolean;
     try {

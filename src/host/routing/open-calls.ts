@@ -46,8 +46,8 @@ export interface AcceptedCall {
 
 /** What is known of a call that runs. */
 export interface CallProgress {
-  /** Returns the spans so far; undefined if the caller did not ask for a timeline. @param most of each kind, the newest */
-  timelineSoFar(most: number): readonly TimelineSpan[] | undefined;
+  /** Returns the spans so far; undefined if the caller did not ask for a timeline. @param max of each kind, the newest */
+  timelineSoFar(max: number): readonly TimelineSpan[] | undefined;
 }
 
 /** One accepted call. */

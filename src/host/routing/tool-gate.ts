@@ -70,7 +70,7 @@ export class ToolGate {
 
   constructor({ enabled, flags, onError }: ToolGateOptions) {
     this.#enabled = enabled;
-    this.#flags = flags === undefined || typeof flags === "function" ? flags : askClient(flags);
+    this.#flags = flags === undefined || typeof flags === "function" ? flags : toFlagFunction(flags);
     this.#isAsync = flags !== undefined && typeof flags !== "function";
     this.#onError = onError;
   }
@@ -80,24 +80,24 @@ export class ToolGate {
    * cannot be evaluated; otherwise it is enabled if one is true, or the configuration enables it.
    * @throws {ToolError} CANCELLED, as a rejection, if the signal aborts first
    */
-  isOn(context: FlagContext, bounds: GateBounds = {}): boolean | Promise<boolean> {
+  isEnabled(context: FlagContext, bounds: GateBounds = {}): boolean | Promise<boolean> {
     if (this.#flags === undefined) return this.#enabled;
     // An invalid tool name comes from a model and must not be used as the name of a flag.
     if (!TOOL_NAME_PATTERN.test(context.toolName)) return false;
-    const answers = this.#answers(context);
+    const answers = this.#evaluateBoth(context);
     const isOn = this.#decideNow(answers);
     return isOn === undefined ? this.#wait(answers, context, bounds) : isOn;
   }
 
   /** Returns whether the tool is enabled, without waiting: false if that depends on an asynchronous flag. */
-  isKnownOn(context: FlagContext): boolean {
+  isEnabledNow(context: FlagContext): boolean {
     if (this.#flags === undefined) return this.#enabled;
     if (this.#isAsync || !TOOL_NAME_PATTERN.test(context.toolName)) return false;
-    return this.#decideNow(this.#answers(context)) === true;
+    return this.#decideNow(this.#evaluateBoth(context)) === true;
   }
 
-  #answers(context: FlagContext): readonly (Answer | Promise<Answer>)[] {
-    return [this.#ask(ALL_TOOLS, context), this.#ask(flagOf(context.toolName), context)];
+  #evaluateBoth(context: FlagContext): readonly (Answer | Promise<Answer>)[] {
+    return [this.#evaluate(ALL_TOOLS, context), this.#evaluate(flagOf(context.toolName), context)];
   }
 
   /** Returns undefined if the result depends on a pending flag. */
@@ -111,7 +111,7 @@ export class ToolGate {
     return answers.includes(true) || this.#enabled;
   }
 
-  #ask(flag: string, context: FlagContext): Answer | Promise<Answer> {
+  #evaluate(flag: string, context: FlagContext): Answer | Promise<Answer> {
     try {
       const answer: unknown = this.#flags?.(flag, { ...context });
       if (!isThenable(answer)) return this.#read(flag, answer);
@@ -159,7 +159,7 @@ export class ToolGate {
 }
 
 /** Returns a flag function that evaluates flags with an OpenFeature client. A flag that is missing or disabled is not set. */
-function askClient(client: FlagClient): FlagFunction {
+function toFlagFunction(client: FlagClient): FlagFunction {
   return async (flag, { tenantId, toolName }) => {
     const details = await client.getBooleanDetails(flag, false, { targetingKey: tenantId, tenantId, toolName });
     const { value, reason, errorCode, errorMessage } = details;

@@ -33,7 +33,7 @@ export class ToolListing {
     const { registry, gate } = this.#dependencies;
     const tools = registry.list(tenantId);
     if (gate === undefined) return tools;
-    return tools.filter(({ definition }) => gate.isKnownOn({ tenantId, toolName: definition.name }));
+    return tools.filter(({ definition }) => gate.isEnabledNow({ tenantId, toolName: definition.name }));
   }
 
   /**
@@ -54,7 +54,7 @@ export class ToolListing {
     const tools = registry.list(tenantId);
     if (gate === undefined) return tools;
     const answers = await Promise.all(
-      tools.map(({ definition }) => gate.isOn({ tenantId, toolName: definition.name })),
+      tools.map(({ definition }) => gate.isEnabled({ tenantId, toolName: definition.name })),
     );
     return tools.filter((_, index) => answers[index] === true);
   }

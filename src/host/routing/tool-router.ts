@@ -411,7 +411,7 @@ export class ToolRouter implements AsyncDisposable {
     checkString(toolName, "toolName");
     const tenantId = this.#tenantOf(options);
     if (this.registry.get(toolName, tenantId) === undefined) return false;
-    return this.#gate === undefined || this.#gate.isKnownOn({ tenantId, toolName });
+    return this.#gate === undefined || this.#gate.isEnabledNow({ tenantId, toolName });
   }
 
   /**

@@ -9,7 +9,7 @@ export interface FetchChannel {
   /** @throws {Error} CAPABILITY_DENIED if the call has ended, since its requests get no response any more */
   check(): void;
   /** Rejects as {@link callCapability} does. */
-  ask(message: { readonly op: string; readonly [field: string]: unknown }): Promise<unknown>;
+  request(message: { readonly op: string; readonly [field: string]: unknown }): Promise<unknown>;
 }
 
 function checkCall(serial: number): void {
@@ -37,5 +37,5 @@ export function openFetchChannel(): FetchChannel {
   if (serial !== lastSerial) lastId = 0;
   lastSerial = serial;
   lastId += 1;
-  return { id: lastId, check: () => checkCall(serial), ask: (message) => callCapability("fetch", message, serial) };
+  return { id: lastId, check: () => checkCall(serial), request: (message) => callCapability("fetch", message, serial) };
 }

@@ -58,7 +58,7 @@ function checked(value: QuestionPart): QuestionPart {
 }
 
 /** Sends a synchronous request. Takes single parameters instead of a list, because a tool could tamper with the iteration of a list. */
-export function ask(
+export function requestFromWorker(
   kind: GuestRequestKind,
   a: QuestionPart,
   b?: QuestionPart,

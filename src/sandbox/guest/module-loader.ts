@@ -1,6 +1,6 @@
 // Loads platform modules inside the guest. Each is evaluated on first use, then cached.
 import type { PlatformModuleName } from "../protocol/platform-modules.ts";
-import { ask } from "./host.ts";
+import { requestFromWorker } from "./host.ts";
 import { ErrorConstructor } from "./primordials.ts";
 
 export type Exports = { readonly [name: string]: unknown };
@@ -28,7 +28,7 @@ function requireModule(name: string): unknown {
 }
 
 function compile(name: PlatformModuleName): ModuleFunction {
-  const source = ask("module", name) as string | undefined;
+  const source = requestFromWorker("module", name) as string | undefined;
   if (source === undefined) throw new ErrorConstructor(`The sandbox could not load its platform module "${name}"`);
   return evaluate(source) as ModuleFunction;
 }

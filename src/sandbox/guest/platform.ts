@@ -13,7 +13,7 @@ import {
   withCode,
 } from "./error-text.ts";
 import { openFetchChannel } from "./fetch-channel.ts";
-import { ask, listenForAnswers, post, postWithBytes } from "./host.ts";
+import { listenForAnswers, post, postWithBytes, requestFromWorker } from "./host.ts";
 import { serialize, sizeOf, toRejected } from "./json-output.ts";
 import { MAX_LINE_LENGTH, writeLazily } from "./log-lines.ts";
 import { warnAboutLost } from "./lost-values.ts";
@@ -129,7 +129,7 @@ const makePreludeModules = (): PreludeModules => ({
   "prelude:coarse-time": { now, timeOrigin },
   "prelude:error-text": { truncateText, describeValue, createCapabilityError, notGranted, toGuestError, withCode },
   "prelude:fetch-channel": { openFetchChannel },
-  "prelude:host": { ask, listenForAnswers, post, postWithBytes },
+  "prelude:host": { requestFromWorker, listenForAnswers, post, postWithBytes },
   "prelude:json-output": { serialize, sizeOf, toRejected },
   "prelude:lost-values": { warnAboutLost },
   "prelude:log-lines": { MAX_LINE_LENGTH, writeLazily },

@@ -108,7 +108,7 @@ export class ActiveCall implements PreparingCall, CpuShareAccount {
     const isInspected = this.#inspection?.isOf(seq) === true;
     if (settled && isolate !== undefined) {
       // No guest code runs any more, so `ended` is sent before the isolate is disposed or reused.
-      isolate.rest();
+      isolate.detachCall();
       const kept = this.#keepForSession(isolate, end);
       this.#output.send({ ...ended, released: true, ...(kept ? { kept: true } : {}) }, parts);
       if (!isInspected && !kept) this.#releaseIsolate(isolate, end);

@@ -130,7 +130,7 @@ export class IsolatePool {
 
   /** Keeps an idle isolate for the next call with the same key. */
   keep(key: string, isolate: ToolIsolate): void {
-    isolate.rest();
+    isolate.detachCall();
     this.#idle.push({ key, isolate });
     if (this.#idle.length > MAX_IDLE) void this.#idle.shift()?.isolate.dispose();
   }

@@ -46,11 +46,11 @@ const SECOND_MS = 1_000;
  * Returns the runs from the one that is due until now: the latest ones if there are more than `most`. Counts back from now: a pattern for every
  * second has millions of runs in the time for which a server was stopped.
  */
-export function runsUntil(times: CronTimes, dueAt: number, now: number, most: number = MAX_MISSED): readonly number[] {
+export function runsUntil(times: CronTimes, dueAt: number, now: number, max: number = MAX_MISSED): readonly number[] {
   const after = open(times)
-    .previousRuns(most + 1, new Date(now + SECOND_MS))
+    .previousRuns(max + 1, new Date(now + SECOND_MS))
     .map((run) => run.getTime())
     .filter((run) => run > dueAt && run <= now)
     .toReversed();
-  return [dueAt, ...after].slice(-most);
+  return [dueAt, ...after].slice(-max);
 }

@@ -142,8 +142,8 @@ export class Scheduler implements AsyncDisposable {
 
 /** Whether the tenant may store the input of a call, and its queue has room. Otherwise the run is skipped, and the schedule goes on. */
 async function hasRoomFor(db: Db, { id: tenantId, policy }: TenantRecord, { input }: CallRow): Promise<boolean> {
-  const most = maxAsyncCallsOf(policy);
-  if ((await countQueued(db, tenantId, most)) >= most) return false;
+  const max = maxAsyncCallsOf(policy);
+  if ((await countQueued(db, tenantId, max)) >= max) return false;
   const bytes = Buffer.byteLength(input ?? "");
   return await checkStoredBytes(db, tenantId, { what: "The input of the call", bytes }).then(
     () => true,

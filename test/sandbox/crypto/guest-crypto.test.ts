@@ -199,7 +199,7 @@ describe("GuestCrypto.begin()", () => {
     let made = 0;
     while (made < 1_000 && (await guest.key().catch(() => undefined)) !== undefined) made += 1;
     expect(made).toBeGreaterThan(500);
-    guest.crypto.ask(JSON.stringify({ method: "forgetKeys", args: [[1, 2, "3", null, 10_000]] }), []);
+    guest.crypto.respond(JSON.stringify({ method: "forgetKeys", args: [[1, 2, "3", null, 10_000]] }), []);
     expect(guest.crypto.openCount).toBe(made - 2);
   });
 });
@@ -217,7 +217,7 @@ describe("GuestCrypto.ask()", () => {
     ["an unknown cipher", `{"method":"openCipher","args":["rc4",false,null]}`, [new ArrayBuffer(16)]],
     ["an invalid list of handles", `{"method":"close","args":["all"]}`, []],
   ])("responds to %s with a failure without throwing", ([, text, buffers]) => {
-    const answer = new Guest().crypto.ask(text, buffers);
+    const answer = new Guest().crypto.respond(text, buffers);
     expect(JSON.parse(answer as string)).toMatchObject({ ok: false });
     expect(answer).not.toContain("/");
   });
@@ -225,7 +225,7 @@ describe("GuestCrypto.ask()", () => {
   test("limits the number of hashes", () => {
     const { crypto } = new Guest();
     const open = (): { ok: boolean } =>
-      JSON.parse(crypto.ask(`{"method":"openHash","args":["sha1",null]}`, []) as string) as { ok: boolean };
+      JSON.parse(crypto.respond(`{"method":"openHash","args":["sha1",null]}`, []) as string) as { ok: boolean };
     for (let index = 0; index < 1_024; index += 1) expect(open().ok).toBe(true);
     expect(open().ok).toBe(false);
     crypto.dispose();
@@ -280,7 +280,7 @@ describe("NativeJobQueue", () => {
 test("GuestCrypto counts the size of a key from a KeyObject, regardless of its stated algorithm", () => {
   const { crypto } = new Guest();
   const ask = (method: string, args: readonly unknown[], ...buffers: readonly ArrayBuffer[]): string =>
-    String(crypto.ask(JSON.stringify({ method, args }), buffers));
+    String(crypto.respond(JSON.stringify({ method, args }), buffers));
   const answers = Array.from({ length: 40 }, () => {
     const { value } = JSON.parse(ask("secretKeyObject", [], new ArrayBuffer(2 ** 20))) as { readonly value: number };
     const made = ask("cryptoKeyOf", [value, "HKDF", false, ["deriveBits"]]);

@@ -81,13 +81,13 @@ export function needsApproval(
 }
 
 /** Longest arguments text in UTF-16 code units that is parsed for a predicate; a call with longer text waits. */
-const MAX_PARSED_CHARS = 1024 * 1024;
+const MAX_PARSED_LENGTH = 1024 * 1024;
 
 /** Returns the call with parsed arguments; undefined if its text is not JSON or is too long to parse here. */
 function withArguments(call: ModelToolCall): ModelToolCall | undefined {
   const { kind, argumentsText, arguments: parsed } = call;
   if (parsed !== undefined || kind === "custom") return call;
-  if (argumentsText.length > MAX_PARSED_CHARS) return undefined;
+  if (argumentsText.length > MAX_PARSED_LENGTH) return undefined;
   try {
     return { ...call, arguments: argumentsText.trim() === "" ? {} : JSON.parse(argumentsText) };
   } catch {

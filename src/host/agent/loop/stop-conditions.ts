@@ -83,10 +83,10 @@ export function whenSucceeded(toolName: string): StopCondition {
  * @throws {ToolError} PARAM_INVALID for another count
  */
 export function afterFailedSteps(count: number): StopCondition {
-  const most = parseOptions(CountSchema, count, "count");
+  const max = parseOptions(CountSchema, count, "count");
   return ({ steps }) =>
-    steps.length >= most &&
-    steps.slice(-most).every(({ results }) => results.length > 0 && results.every(({ success }) => !success));
+    steps.length >= max &&
+    steps.slice(-max).every(({ results }) => results.length > 0 && results.every(({ success }) => !success));
 }
 
 /**
@@ -95,8 +95,8 @@ export function afterFailedSteps(count: number): StopCondition {
  * @throws {ToolError} PARAM_INVALID for another count
  */
 export function afterOutputTokens(count: number): StopCondition {
-  const most = parseOptions(CountSchema, count, "count");
-  return ({ usage }) => usage.outputTokens >= most;
+  const max = parseOptions(CountSchema, count, "count");
+  return ({ usage }) => usage.outputTokens >= max;
 }
 
 /**

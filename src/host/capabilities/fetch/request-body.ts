@@ -6,10 +6,10 @@ import { filteredParts, type StreamFilter, type Turns } from "../../observabilit
 import { runTimeSliced } from "../../util/time-slicing.ts";
 
 /** @throws {ToolError} QUOTA_EXCEEDED */
-export function checkRequestBytes(bytes: number, most: number): void {
-  if (bytes <= most) return;
+export function checkRequestBytes(bytes: number, max: number): void {
+  if (bytes <= max) return;
   const what = "The request's body, with the values of secrets in it, has more than";
-  throw new ToolError("QUOTA_EXCEEDED", `${what} ${most} bytes (egress.requestBytes)`);
+  throw new ToolError("QUOTA_EXCEEDED", `${what} ${max} bytes (egress.requestBytes)`);
 }
 
 /** Characters to decode in one step: about 0.3 ms. A multiple of four, so that no byte is split. */
@@ -21,11 +21,11 @@ const BASE64 = /^[A-Za-z0-9+/]*$/;
  * Decodes the base64 of a body: a short one at once, a long one over several turns of the event loop.
  * @throws {ToolError} PARAM_INVALID, QUOTA_EXCEEDED for more than `most` bytes, before anything is decoded
  */
-export async function fromBase64(text: string, most: number, { signal, cpuAccount }: Turns): Promise<Buffer> {
+export async function fromBase64(text: string, max: number, { signal, cpuAccount }: Turns): Promise<Buffer> {
   if (text.length % 4 !== 0) throw new ToolError("PARAM_INVALID", "Expected base64");
   const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
   const size = (text.length / 4) * 3 - padding;
-  checkRequestBytes(size, most);
+  checkRequestBytes(size, max);
   // Not filled with zeros: touching the memory of a large body for the first time takes long, and each turn is to touch a part of it.
   const decoded = Buffer.allocUnsafeSlow(size);
   let at = 0;

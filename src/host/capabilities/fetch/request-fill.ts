@@ -31,7 +31,7 @@ export class RequestFiller {
   readonly #secrets: CallSecrets;
   readonly #url: URL;
   readonly #turns: Turns;
-  readonly #needles = new Map<SecretEncoding, SecretLiteralSet>();
+  readonly #replacements = new Map<SecretEncoding, SecretLiteralSet>();
   #comparisons = 0;
 
   constructor(secrets: CallSecrets, url: URL, turns: Turns) {
@@ -48,9 +48,9 @@ export class RequestFiller {
 
   /** Tells whether the text contains a placeholder, escaped or not. */
   async hasPlaceholder(text: string): Promise<boolean> {
-    const needles = this.#secrets.markers;
-    if (needles.isEmpty || text === "") return false;
-    const filter = new StreamFilter(needles);
+    const literals = this.#secrets.placeholders;
+    if (literals.isEmpty || text === "") return false;
+    const filter = new StreamFilter(literals);
     await this.#run(filter, Buffer.from(text), () => {});
     return filter.replaced > 0;
   }
@@ -60,12 +60,12 @@ export class RequestFiller {
     const { host, pathname, href } = this.#url;
     // An empty query is sent, too: `search` is empty for "/path?", and a signature may cover it.
     const search = this.#url.search || (/^[^#]*\?(?:#|$)/.test(href) ? "?" : "");
-    const most = MAX_URL_BYTES - pathname.length;
+    const max = MAX_URL_BYTES - pathname.length;
     const tooLong = (): Error =>
       denied("url", `the path and query have more than ${MAX_URL_BYTES} bytes once secrets are filled in`);
-    if (search.length > most) throw tooLong();
+    if (search.length > max) throw tooLong();
     await this.checkFree(`${host}${pathname}`, "a URL's host or path");
-    return pathname + (await this.#text(search, "url", most, tooLong));
+    return pathname + (await this.#text(search, "url", max, tooLong));
   }
 
   /** Returns the headers as they are sent, with those that the host adds. @throws {ToolError} CAPABILITY_DENIED */
@@ -82,67 +82,67 @@ export class RequestFiller {
     return filled;
   }
 
-  async #header(name: string, value: string, most: number): Promise<string> {
+  async #header(name: string, value: string, max: number): Promise<string> {
     const basic = name.toLowerCase() === "authorization" ? /^(basic +)([A-Za-z0-9+/=]+)$/i.exec(value) : null;
-    if (basic === null) return await this.#text(value, "plain", most, tooManyHeaderBytes);
+    if (basic === null) return await this.#text(value, "plain", max, tooManyHeaderBytes);
     const [, scheme = "", credentials = ""] = basic;
     const decoded = Buffer.from(credentials, "base64").toString();
-    const filled = await this.#text(decoded, "plain", most, tooManyHeaderBytes);
+    const filled = await this.#text(decoded, "plain", max, tooManyHeaderBytes);
     return filled === decoded ? value : scheme + Buffer.from(filled).toString("base64");
   }
 
   /** Fills a body. @throws {ToolError} QUOTA_EXCEEDED if the filled body has more than `most` bytes */
-  async body(body: Buffer, headers: HeaderList, most: number): Promise<FilledBody> {
-    const needles = this.#fillers(encodingOf(headers));
-    if (needles.isEmpty) return { body };
-    const filter = new StreamFilter(needles);
+  async body(body: Buffer, headers: HeaderList, max: number): Promise<FilledBody> {
+    const literals = this.#replacementsOf(encodingOf(headers));
+    if (literals.isEmpty) return { body };
+    const filter = new StreamFilter(literals);
     let kept: Buffer[] | undefined = [];
     let bytes = 0;
     await runSteps(
       filter.wholeSteps(body),
       (part) => {
         bytes += part.length;
-        checkRequestBytes(bytes, most);
+        checkRequestBytes(bytes, max);
         if (bytes <= KEPT_BODY_BYTES) kept?.push(part);
         else kept = undefined;
       },
       this.#turns,
     );
     if (filter.replaced === 0) return { body };
-    return kept === undefined ? { body: this.#sent(body, needles), bytes } : { body: Buffer.concat(kept) };
+    return kept === undefined ? { body: this.#sent(body, literals), bytes } : { body: Buffer.concat(kept) };
   }
 
   /** Returns a filter that fills a streamed body. */
   stream(headers: HeaderList): StreamFilter {
-    return new StreamFilter(this.#fillers(encodingOf(headers)));
+    return new StreamFilter(this.#replacementsOf(encodingOf(headers)));
   }
 
   /** Returns a stream that fills the body a second time. It yields the bytes that were counted, without holding all of them in memory. */
-  #sent(body: Buffer, needles: SecretLiteralSet): Readable {
-    const steps = new StreamFilter(needles).wholeSteps(body);
+  #sent(body: Buffer, literals: SecretLiteralSet): Readable {
+    const steps = new StreamFilter(literals).wholeSteps(body);
     const stream = Readable.from(filteredParts(steps, this.#turns), { objectMode: false });
     // The exchange receives a failure from the connection.
     return stream.on("error", () => {});
   }
 
-  async #text(text: string, encoding: SecretEncoding, most: number, tooLong: () => Error): Promise<string> {
-    const needles = this.#fillers(encoding);
-    if (needles.isEmpty || text === "") return text;
-    const filter = new StreamFilter(needles);
+  async #text(text: string, encoding: SecretEncoding, max: number, tooLong: () => Error): Promise<string> {
+    const literals = this.#replacementsOf(encoding);
+    if (literals.isEmpty || text === "") return text;
+    const filter = new StreamFilter(literals);
     const parts: Buffer[] = [];
     let bytes = 0;
     await this.#run(filter, Buffer.from(text), (part) => {
       bytes += part.length;
-      if (bytes > most) throw tooLong();
+      if (bytes > max) throw tooLong();
       parts.push(part);
     });
     return filter.replaced === 0 ? text : Buffer.concat(parts).toString();
   }
 
-  #fillers(encoding: SecretEncoding): SecretLiteralSet {
-    const needles = this.#needles.get(encoding) ?? this.#secrets.fillers(this.#url, encoding);
-    this.#needles.set(encoding, needles);
-    return needles;
+  #replacementsOf(encoding: SecretEncoding): SecretLiteralSet {
+    const literals = this.#replacements.get(encoding) ?? this.#secrets.replacements(this.#url, encoding);
+    this.#replacements.set(encoding, literals);
+    return literals;
   }
 
   /** Runs synchronously up to {@link MAX_SYNC_COMPARISONS}, since most requests have a few short headers. */

@@ -56,14 +56,14 @@ async function* decode(source: AsyncIterable<Buffer>, coding: ContentCoding): As
 }
 
 /** Returns the error of a response body that exceeds the limit. */
-export const responseTooLarge = (most: number): ToolError =>
-  new ToolError("QUOTA_EXCEEDED", `The response's body has more than ${most} bytes (egress.responseBytes)`);
+export const responseTooLarge = (max: number): ToolError =>
+  new ToolError("QUOTA_EXCEEDED", `The response's body has more than ${max} bytes (egress.responseBytes)`);
 
-async function* counted(source: AsyncIterable<Buffer>, most: number): AsyncGenerator<Buffer> {
+async function* counted(source: AsyncIterable<Buffer>, max: number): AsyncGenerator<Buffer> {
   let bytes = 0;
   for await (const part of source) {
     bytes += part.length;
-    if (bytes > most) throw responseTooLarge(most);
+    if (bytes > max) throw responseTooLarge(max);
     yield part;
   }
 }

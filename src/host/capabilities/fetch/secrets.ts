@@ -67,7 +67,7 @@ export class CallSecrets {
   readonly #context: CapabilityContext;
   readonly #values = new Map<string, Promise<string>>();
   readonly #issued = new Map<string, IssuedSecret>();
-  #markers: { readonly issued: number; readonly literals: SecretLiteralSet } | undefined;
+  #placeholders: { readonly issued: number; readonly literals: SecretLiteralSet } | undefined;
 
   constructor(policies: SecretPolicies, context: CapabilityContext) {
     this.#granted = selectSecrets(policies, context.requested);
@@ -142,22 +142,22 @@ export class CallSecrets {
   }
 
   /** Finds placeholders, escaped or not. */
-  get markers(): SecretLiteralSet {
-    if (this.#markers?.issued !== this.#issued.size) {
-      this.#markers = { issued: this.#issued.size, literals: this.#literals(() => () => "") };
+  get placeholders(): SecretLiteralSet {
+    if (this.#placeholders?.issued !== this.#issued.size) {
+      this.#placeholders = { issued: this.#issued.size, literals: this.#literals(() => () => "") };
     }
-    return this.#markers.literals;
+    return this.#placeholders.literals;
   }
 
   /**
    * Replaces placeholders with values, in data that is sent to this URL. If a placeholder is found whose secret is not bound to the URL, the
    * replacement throws CAPABILITY_DENIED.
    */
-  fillers(url: URL, encoding: SecretEncoding): SecretLiteralSet {
-    return this.#literals((secret) => this.#fillerOf(secret, url, encoding));
+  replacements(url: URL, encoding: SecretEncoding): SecretLiteralSet {
+    return this.#literals((secret) => this.#replacementOf(secret, url, encoding));
   }
 
-  #fillerOf({ name, value, isDenied }: IssuedSecret, url: URL, encoding: SecretEncoding): Replace {
+  #replacementOf({ name, value, isDenied }: IssuedSecret, url: URL, encoding: SecretEncoding): Replace {
     const isAllowed = isDenied !== true && isBound(this.#granted.get(name)?.hosts ?? [], url);
     // A body may contain tens of thousands of placeholders, so each encoded form of the value is created once.
     const encoded = new Map<SecretEncoding, Buffer>();

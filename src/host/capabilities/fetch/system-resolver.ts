@@ -89,9 +89,9 @@ export class SystemResolver {
   /** Returns the account whose turn it is; undefined if no waiting account may start a lookup. */
   #nextAccount(): string | undefined {
     if (this.#total >= MAX_LOOKUPS) return undefined;
-    const most = this.#total === MAX_LOOKUPS - 1 ? 1 : MAX_LOOKUPS_PER_ACCOUNT;
+    const max = this.#total === MAX_LOOKUPS - 1 ? 1 : MAX_LOOKUPS_PER_ACCOUNT;
     let chosen: string | undefined;
-    let fewest: number = most;
+    let fewest: number = max;
     for (const account of this.#waiting.keys()) {
       const running = this.#running.get(account) ?? 0;
       if (running >= fewest) continue;

@@ -70,9 +70,9 @@ export class MessageWriter {
   #begin(data: MessagePart["data"]): Message {
     const { secrets, url } = this.#options;
     const isText = "text" in data;
-    const filter = secrets.markers.isEmpty
+    const filter = secrets.placeholders.isEmpty
       ? undefined
-      : new StreamFilter(secrets.fillers(url, isText ? encodingOf(data.text) : "plain"));
+      : new StreamFilter(secrets.replacements(url, isText ? encodingOf(data.text) : "plain"));
     return { isText, filter, written: 0, sent: 0, pending: undefined, hasBegun: false };
   }
 

@@ -18,7 +18,7 @@ function borrowed(name: string, maxChars: number): FormatRow {
 const KiB = 1024;
 
 /** URIs are shorter in practice, except large data: URLs. */
-const MAX_URI_CHARS = 64 * KiB;
+const MAX_URI_LENGTH = 64 * KiB;
 
 export const FORMATS: ReadonlyMap<string, FormatRow> = new Map([
   ["date-time", borrowed("date-time", 128)],
@@ -31,11 +31,11 @@ export const FORMATS: ReadonlyMap<string, FormatRow> = new Map([
   ["ipv4", borrowed("ipv4", 15)],
   ["ipv6", borrowed("ipv6", 45)],
   ["uuid", borrowed("uuid", 36)],
-  ["uri", borrowed("uri", MAX_URI_CHARS)],
-  ["uri-reference", borrowed("uri-reference", MAX_URI_CHARS)],
-  ["uri-template", borrowed("uri-template", MAX_URI_CHARS)],
-  ["url", { maxChars: MAX_URI_CHARS, test: (text: string): boolean => URL.canParse(text) }],
-  ["json-pointer", borrowed("json-pointer", MAX_URI_CHARS)],
-  ["relative-json-pointer", borrowed("relative-json-pointer", MAX_URI_CHARS)],
+  ["uri", borrowed("uri", MAX_URI_LENGTH)],
+  ["uri-reference", borrowed("uri-reference", MAX_URI_LENGTH)],
+  ["uri-template", borrowed("uri-template", MAX_URI_LENGTH)],
+  ["url", { maxChars: MAX_URI_LENGTH, test: (text: string): boolean => URL.canParse(text) }],
+  ["json-pointer", borrowed("json-pointer", MAX_URI_LENGTH)],
+  ["relative-json-pointer", borrowed("relative-json-pointer", MAX_URI_LENGTH)],
   ["regex", borrowed("regex", 4 * KiB)],
 ]);

@@ -8,7 +8,7 @@ import { estimateCost, type PatternCost } from "./pattern-cost.ts";
  * V8's compilation of a pattern cannot be stopped: 500 nested groups take 0.6 s, and 400 times `\p{L}` 50 ms (measured). Patterns within
  * these limits take at most 8 ms.
  */
-const MAX_PATTERN_CHARS = 2_048;
+const MAX_PATTERN_LENGTH = 2_048;
 const MAX_GROUP_DEPTH = 16;
 /** Unicode classes in all patterns of a schema. Parsing one takes 60 µs (measured). */
 const MAX_UNICODE_CLASSES = 100;
@@ -22,7 +22,7 @@ const STEPS_PER_UNIT = 16;
 
 /**
  * The patterns of zod in its JSON Schemas. They are in wide use, and tests show that they take quadratic time at worst, so they are trusted
- * for strings up to {@link MAX_TRUSTED_CHARS}. The general estimate is too high for some of them.
+ * for strings up to {@link MAX_TRUSTED_LENGTH}. The general estimate is too high for some of them.
  */
 const TRUSTED_SOURCES: ReadonlySet<string> = new Set([
   z.regexes.email.source,
@@ -37,7 +37,7 @@ const TRUSTED_SOURCES: ReadonlySet<string> = new Set([
   z.regexes.duration.source,
 ]);
 const TRUSTED_FACTOR = 2;
-const MAX_TRUSTED_CHARS = 320;
+const MAX_TRUSTED_LENGTH = 320;
 
 /** Counts the Unicode classes in all patterns of one schema. */
 export interface PatternTally {
@@ -47,7 +47,7 @@ export interface PatternTally {
 /** Returns what a valid pattern would be, if the pattern is invalid; undefined for a valid pattern. */
 export function patternFault(source: string, tally: PatternTally): string | undefined {
   if (TRUSTED_SOURCES.has(source)) return undefined;
-  if (source.length > MAX_PATTERN_CHARS) return `a pattern of at most ${MAX_PATTERN_CHARS} characters`;
+  if (source.length > MAX_PATTERN_LENGTH) return `a pattern of at most ${MAX_PATTERN_LENGTH} characters`;
   tally.unicodeClasses += source.split(/\\[pP]/).length - 1;
   if (tally.unicodeClasses > MAX_UNICODE_CLASSES) return `at most ${MAX_UNICODE_CLASSES} \\p classes in total`;
   if (toRegExp(source) === undefined) return "an ECMAScript regular expression";
@@ -81,7 +81,7 @@ export class Pattern {
   }
 
   #steps(chars: number): number {
-    if (this.#trusted && chars <= MAX_TRUSTED_CHARS) return TRUSTED_FACTOR * chars ** 2;
+    if (this.#trusted && chars <= MAX_TRUSTED_LENGTH) return TRUSTED_FACTOR * chars ** 2;
     this.#cost ??= estimateCost(this.source);
     return this.#cost.factor * (chars + 1) ** this.#cost.degree;
   }

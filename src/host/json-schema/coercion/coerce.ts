@@ -36,7 +36,7 @@ export interface CoerceOutcome {
 
 /** Maximum number of changes. A model's mistakes need fewer. */
 const MAX_COERCIONS = 1_000;
-const MAX_POINTER_CHARS = 1_024;
+const MAX_POINTER_LENGTH = 1_024;
 /** Maximum depth of nested conversions, such as JSON text within JSON text. */
 const MAX_CONVERSIONS_DEEP = 2;
 
@@ -236,7 +236,7 @@ class ValueCoercer {
   }
 
   #pointer(): string {
-    return toBoundedPointer(this.#path, MAX_POINTER_CHARS);
+    return toBoundedPointer(this.#path, MAX_POINTER_LENGTH);
   }
 
   #note(coercion: ValueCoercion): void {

@@ -110,7 +110,7 @@ export class GuestCrypto {
   }
 
   /** Responds to a synchronous request, while the guest waits. Never throws. */
-  ask(text: string, buffers: readonly unknown[]): CryptoAnswer {
+  respond(text: string, buffers: readonly unknown[]): CryptoAnswer {
     const startedAt = performance.now();
     try {
       const { method, args } = parseCryptoRequest(text);

@@ -20,7 +20,7 @@ export interface SubtleRequest {
   readonly args: readonly unknown[];
 }
 
-const MAX_TEXT_UNITS = 256;
+const MAX_TEXT_LENGTH = 256;
 const MAX_USAGES = 64;
 const RequestSchema = z.strictObject({ method: z.string(), args: z.array(z.unknown()).max(8) });
 type Members = { [member: string]: unknown };
@@ -46,7 +46,7 @@ export class RequestReader {
   }
 
   algorithm(value: unknown): unknown {
-    if (typeof value === "string") return value.slice(0, MAX_TEXT_UNITS);
+    if (typeof value === "string") return value.slice(0, MAX_TEXT_LENGTH);
     if (!isJsonObject(value)) throw invalid("an algorithm");
     const algorithm: Members = { __proto__: null };
     for (const [member, kind] of Object.entries(MEMBERS)) {

@@ -59,7 +59,7 @@ export class GuestRequests {
       }
       if (kind === "random") return toTransferable(this.#randomBytes.take(a));
       if (kind === "crypto" && typeof a === "string") {
-        return toTransferable(this.#guestCrypto.ask(a, b === undefined ? rest : [b, ...rest]));
+        return toTransferable(this.#guestCrypto.respond(a, b === undefined ? rest : [b, ...rest]));
       }
       if (kind === "job" && typeof a === "number" && typeof b === "string") return this.#guestCrypto.begin(a, b, rest);
     } catch {

@@ -147,12 +147,12 @@ export class ToolIsolate {
       },
       { sync: true },
     );
-    const ask = new ivm.Callback(
+    const request = new ivm.Callback(
       (kind: unknown, ...args: unknown[]) =>
         this.#disposed ? undefined : this.#requests.answer(kind as GuestRequestKind, args),
       { sync: true },
     );
-    this.#enter = boot.applySync(undefined, [post, postNow, ask, JSON.stringify(options)], {
+    this.#enter = boot.applySync(undefined, [post, postNow, request, JSON.stringify(options)], {
       result: { reference: true },
     }) as ivm.Reference;
   }
@@ -391,7 +391,7 @@ export class ToolIsolate {
   }
 
   /** Clears the listener and the timers of the last call. */
-  rest(): void {
+  detachCall(): void {
     this.#listener = IGNORE_MESSAGES;
     this.#timers.clear();
     this.#turns?.clear();

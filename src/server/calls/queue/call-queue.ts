@@ -205,12 +205,12 @@ export class CallQueue implements AsyncDisposable {
     const { db, kind, replicaId } = this.#dependencies;
     while (!this.#isClosed) {
       const free = MAX_RUNNING - this.#running.size;
-      const tenants = divideSlots([...waiting], this.#counts(), { free, most: MOST_OF_TENANT });
+      const tenants = divideSlots([...waiting], this.#counts(), { free, maxPerTenant: MOST_OF_TENANT });
       if (tenants.size === 0) return;
       const rows = await claimCalls({ db, kind }, free, { ...this.#lease(), replicaId, tenants });
       for (const row of rows) this.#begin(row);
       const claimed = Map.groupBy(rows, ({ tenant_id }) => tenant_id);
-      for (const [tenantId, most] of tenants) if ((claimed.get(tenantId)?.length ?? 0) < most) waiting.delete(tenantId);
+      for (const [tenantId, max] of tenants) if ((claimed.get(tenantId)?.length ?? 0) < max) waiting.delete(tenantId);
     }
   }
 

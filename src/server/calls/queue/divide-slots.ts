@@ -3,7 +3,7 @@
 export interface FreeSlots {
   readonly free: number;
   /** Maximum number of calls of one tenant that run at the same time. */
-  readonly most: number;
+  readonly maxPerTenant: number;
 }
 
 /**
@@ -15,16 +15,16 @@ export interface FreeSlots {
 export function divideSlots(
   waiting: readonly string[],
   running: ReadonlyMap<string, number>,
-  { free, most }: FreeSlots,
+  { free, maxPerTenant }: FreeSlots,
 ): ReadonlyMap<string, number> {
   const tenants = waiting
     .map((tenantId) => ({ tenantId, count: running.get(tenantId) ?? 0, order: Math.random() }))
-    .filter(({ count }) => count < most)
+    .filter(({ count }) => count < maxPerTenant)
     .toSorted((a, b) => a.count - b.count || a.order - b.order);
   const shares = new Map<string, number>();
   let left = free;
   // Raises the lowest counts by one, level by level.
-  for (let level = tenants[0]?.count ?? 0; left > 0 && level < most && tenants.length > 0; level += 1) {
+  for (let level = tenants[0]?.count ?? 0; left > 0 && level < maxPerTenant && tenants.length > 0; level += 1) {
     for (const { tenantId, count } of tenants) {
       if (left === 0 || count > level) break;
       shares.set(tenantId, (shares.get(tenantId) ?? 0) + 1);

@@ -27,16 +27,16 @@ interface QueueOwner {
 
 interface QueueLimit {
   readonly counted: Parameters<typeof countQueued>[1];
-  readonly most: number;
+  readonly max: number;
 }
 
-function queueFullError({ counted, most }: QueueLimit, used: number): ToolError {
+function queueFullError({ counted, max }: QueueLimit, used: number): ToolError {
   const [what, where, owner] =
     typeof counted === "string"
       ? ["the tenant", "policy.maxAsyncCalls", {}]
       : [`the key ${JSON.stringify(counted.keyId)}`, "maxAsyncCalls of the key", { callerId: counted.keyId }];
-  const message = `The queue of ${what} has ${used} of at most ${most} calls (${where}). Wait until some of them have run, or raise the limit`;
-  const details = { limit: "maxAsyncCalls", allowed: most, used, retryAfterMs: COUNT_MS, ...owner };
+  const message = `The queue of ${what} has ${used} of at most ${max} calls (${where}). Wait until some of them have run, or raise the limit`;
+  const details = { limit: "maxAsyncCalls", allowed: max, used, retryAfterMs: COUNT_MS, ...owner };
   return new ToolError("QUOTA_EXCEEDED", message, { details });
 }
 
@@ -77,20 +77,20 @@ export class QueueRoom {
   /** Returns the counts that further calls add to. */
   async #read({ tenant, keyId }: QueueOwner, calls: number): Promise<readonly KnownCount[]> {
     const ofKey = (await this.#callerLimits.of(keyId))?.maxAsyncCalls;
-    const own = await this.#count({ counted: tenant.id, most: maxAsyncCallsOf(tenant.policy) }, calls);
-    return ofKey === undefined ? [own] : [own, await this.#count({ counted: { keyId }, most: ofKey }, calls)];
+    const own = await this.#count({ counted: tenant.id, max: maxAsyncCallsOf(tenant.policy) }, calls);
+    return ofKey === undefined ? [own] : [own, await this.#count({ counted: { keyId }, max: ofKey }, calls)];
   }
 
   async #count(limit: QueueLimit, calls: number): Promise<KnownCount> {
-    const { counted, most } = limit;
+    const { counted, max } = limit;
     // A tenant's id has no slash.
     const name = typeof counted === "string" ? counted : `key/${counted.keyId}`;
     let known = this.#known.get(name);
     const ageMs = performance.now() - (known?.at ?? 0);
-    const isFull = (one: KnownCount): boolean => one.count + calls > most;
+    const isFull = (one: KnownCount): boolean => one.count + calls > max;
     if (known === undefined || ageMs > COUNT_MS || (ageMs > FULL_MS && isFull(known))) {
       // Those that are added while the database counts are counted twice for a second, or not at all.
-      known = { at: performance.now(), count: await countQueued(this.#db, counted, most) };
+      known = { at: performance.now(), count: await countQueued(this.#db, counted, max) };
       if (this.#known.size >= MAX_KNOWN) this.#known.clear();
       this.#known.set(name, known);
     }

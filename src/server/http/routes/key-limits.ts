@@ -9,8 +9,8 @@ export type KeyLimits = Pick<ApiKeyRecord, "rateLimit" | "callLimits">;
 
 const perMinute = ({ calls, per }: KeyRateLimit): number => (per === "second" ? calls * 60 : calls);
 const burstOf = ({ calls, burst = calls }: KeyRateLimit): number => burst;
-const isWithin = (limit: KeyRateLimit | null, most: KeyRateLimit | null): boolean =>
-  most === null || (limit !== null && perMinute(limit) <= perMinute(most) && burstOf(limit) <= burstOf(most));
+const isWithin = (limit: KeyRateLimit | null, max: KeyRateLimit | null): boolean =>
+  max === null || (limit !== null && perMinute(limit) <= perMinute(max) && burstOf(limit) <= burstOf(max));
 
 function checkRateLimit(given: KeyRateLimit | null, own: KeyRateLimit | null): void {
   if (own === null || isWithin(given, own)) return;
@@ -36,11 +36,11 @@ const readPath = (value: unknown, path: readonly string[]): number =>
 
 function checkCallLimits(given: KeyCallLimits, own: KeyCallLimits): void {
   for (const path of LIMIT_PATHS) {
-    const most = readPath(own, path);
-    if (readPath(given, path) <= most) continue;
+    const max = readPath(own, path);
+    if (readPath(given, path) <= max) continue;
     const name = path.join(".");
-    throw new RequestError("FORBIDDEN", `${name}: Expected at most that of this key, ${most}`, {
-      details: { limit: name, allowed: most },
+    throw new RequestError("FORBIDDEN", `${name}: Expected at most that of this key, ${max}`, {
+      details: { limit: name, allowed: max },
     });
   }
 }

@@ -46,7 +46,7 @@ export async function claimCalls(
       attempts: column("attempts", "+", 1),
     }))
     .where("id", "in", (query) => {
-      const dueOf = (tenantId: string | undefined, most: number) => {
+      const dueOf = (tenantId: string | undefined, max: number) => {
         const queued = query.selectFrom("calls").select("id").where("run_at", "<=", now);
         const all =
           tenantId === undefined
@@ -55,12 +55,12 @@ export async function claimCalls(
         const allowed = ids === undefined ? all : all.where("id", "in", ids);
         const own =
           replicaId === undefined ? allowed : allowed.where((of) => of.not(hasSessionElsewhere(of, replicaId)));
-        const due = own.orderBy("run_at").orderBy("id").limit(most);
+        const due = own.orderBy("run_at").orderBy("id").limit(max);
         return kind === "postgres" ? due.forUpdate().skipLocked() : due;
       };
       if (tenants === undefined) return dueOf(undefined, limit);
-      const each = [...tenants].map(([tenantId, most]) =>
-        query.selectFrom(dueOf(tenantId, most).as("due")).select("due.id"),
+      const each = [...tenants].map(([tenantId, max]) =>
+        query.selectFrom(dueOf(tenantId, max).as("due")).select("due.id"),
       );
       return each.reduce((all, one) => all.unionAll(one));
     })
@@ -100,11 +100,11 @@ export async function listWaitingTenants(
 }
 
 /** Counts the calls of a tenant, or of a key, that wait in the queue, up to `most`. */
-export async function countQueued(db: Db, owner: string | { readonly keyId: string }, most: number): Promise<number> {
+export async function countQueued(db: Db, owner: string | { readonly keyId: string }, max: number): Promise<number> {
   const [column, id] = typeof owner === "string" ? (["tenant_id", owner] as const) : (["key_id", owner.keyId] as const);
   const { count } = await db
     .selectFrom((of) =>
-      of.selectFrom("calls").select("tenant_id").where(IS_QUEUED_CALL).where(column, "=", id).limit(most).as("queued"),
+      of.selectFrom("calls").select("tenant_id").where(IS_QUEUED_CALL).where(column, "=", id).limit(max).as("queued"),
     )
     .select(({ fn }) => fn.countAll().as("count"))
     .executeTakeFirstOrThrow();

@@ -72,8 +72,8 @@ export async function separateContents(
     if (text === null || text.length <= INLINE_LENGTH) continue;
     kept[kind] = null;
     kept.content |= BITS[kind];
-    const most = kind === "timeline" ? MAX_TIMELINE_LENGTH : MAX_CONTENT_LENGTH;
-    if (keepsAll || text.length <= most) moved.push({ kind, text });
+    const max = kind === "timeline" ? MAX_TIMELINE_LENGTH : MAX_CONTENT_LENGTH;
+    if (keepsAll || text.length <= max) moved.push({ kind, text });
   }
   const store = async (): Promise<void> => {
     for (const { kind, text } of moved) {

@@ -100,14 +100,14 @@ function* shorten(snapshot: OpenTimeline): Generator<OpenTimeline> {
   yield { spans: snapshot.spans, calls };
   const isUse = ({ kind }: TimelineSpan): boolean => kind === "capability" || kind === "tool";
   const uses = snapshot.spans.filter(isUse);
-  for (let most = Math.floor(uses.length / 2); ; most = Math.floor(most / 2)) {
-    const kept = new Set(uses.slice(uses.length - most));
+  for (let max = Math.floor(uses.length / 2); ; max = Math.floor(max / 2)) {
+    const kept = new Set(uses.slice(uses.length - max));
     const ids = new Set([...kept].map(({ callId }) => callId));
     yield {
       spans: snapshot.spans.filter((span) => !isUse(span) || kept.has(span)),
       calls: calls.filter(({ callId }) => ids.has(callId)),
     };
-    if (most === 0) return;
+    if (max === 0) return;
   }
 }
 

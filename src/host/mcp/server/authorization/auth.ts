@@ -77,7 +77,7 @@ export interface ResourceServerOptions {
   readonly onError?: ((error: unknown) => unknown) | undefined;
 }
 
-const MAX_TOKEN_CHARS = 16 * 1024;
+const MAX_TOKEN_LENGTH = 16 * 1024;
 const VERIFY_MS = 5_000;
 const RETRY_SECONDS = 5;
 const METADATA_SECONDS = 3_600;
@@ -206,8 +206,8 @@ class JwtResourceServer implements OAuthResourceServer {
     // RFC 6750, section 3.1: the challenge to a request without a bearer token has no error code.
     if (header === null || !/^Bearer\b/i.test(header)) return this.#challenge(401);
     const token = /^Bearer +([\w.~+/-]+=*) *$/i.exec(header)?.[1];
-    if (token === undefined || token.length > MAX_TOKEN_CHARS) {
-      const description = `Expected one bearer token of at most ${MAX_TOKEN_CHARS} characters`;
+    if (token === undefined || token.length > MAX_TOKEN_LENGTH) {
+      const description = `Expected one bearer token of at most ${MAX_TOKEN_LENGTH} characters`;
       return this.#challenge(400, "invalid_request", description);
     }
     try {

@@ -1,6 +1,6 @@
 // Brotli and Zstandard in the worker: opens a codec there, and reads its output piece by piece.
 import { type Failure, MAX_PIECE_BYTES } from "../../../protocol/crypto-messages.ts";
-import { ask } from "../../host.ts";
+import { requestFromWorker } from "../../host.ts";
 import type { runJob, toError } from "../crypto/crypto.ts";
 import { Handles } from "../crypto/crypto-handles.ts";
 
@@ -24,7 +24,7 @@ const handles = new Handles("closeCodecs");
 const NOTHING = new Uint8Array(0);
 
 function request(method: string, args: readonly unknown[], bytes?: ArrayBuffer): unknown {
-  const response = ask("crypto", JSON.stringify({ method, args }), bytes);
+  const response = requestFromWorker("crypto", JSON.stringify({ method, args }), bytes);
   if (response instanceof ArrayBuffer) return response;
   const reply = JSON.parse(typeof response === "string" ? response : "{}") as Failure | { ok: true; value: unknown };
   if (reply.ok) return reply.value;

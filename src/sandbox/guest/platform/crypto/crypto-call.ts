@@ -1,6 +1,6 @@
 // Calls the functions of the worker for node:crypto: copies bytes and turns failures into Node's errors.
 import type { Failure } from "../../../protocol/crypto-messages.ts";
-import { ask } from "../../host.ts";
+import { requestFromWorker } from "../../host.ts";
 import { runJob } from "./crypto.ts";
 import { copyBytes } from "./crypto-bytes.ts";
 
@@ -17,7 +17,7 @@ type Reply = { readonly ok: true; readonly value: unknown } | Failure;
 
 function request(method: string, args: readonly unknown[], bytes: readonly Uint8Array[]): unknown {
   const [first, second, third] = bytes.map((source) => copyBytes(source as Uint8Array<ArrayBuffer>));
-  return ask("crypto", JSON.stringify({ method, args }), first, second, third);
+  return requestFromWorker("crypto", JSON.stringify({ method, args }), first, second, third);
 }
 
 function read(response: unknown): unknown {

@@ -1,5 +1,5 @@
 // Numbers that refer to objects in the worker. When the guest's object is garbage-collected, the worker drops its own.
-import { ask } from "../../host.ts";
+import { requestFromWorker } from "../../host.ts";
 import { ArrayBufferConstructor } from "../../primordials.ts";
 
 /** Number of new handles after which the collected ones are swept. */
@@ -54,7 +54,7 @@ export class Handles {
     const gone: number[] = [];
     for (const [handle, reference] of this.#references) if (reference.deref() === undefined) gone.push(handle);
     for (const handle of gone) this.#references.delete(handle);
-    if (gone.length > 0) ask("crypto", JSON.stringify({ method: this.#forget, args: [gone] }));
+    if (gone.length > 0) requestFromWorker("crypto", JSON.stringify({ method: this.#forget, args: [gone] }));
     this.#sweepAt = this.#references.size + SWEEP_EVERY;
     if (collects) this.#collectAt = Math.max(COLLECT_FROM, 2 * this.#references.size);
   }

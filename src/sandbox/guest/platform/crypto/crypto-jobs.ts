@@ -2,7 +2,7 @@
 // guest's own memory.
 import type { Failure, JobAnswer } from "../../../protocol/crypto-messages.ts";
 import { MAX_JOB_BYTES, MAX_JOBS, MAX_WAITING_BYTES } from "../../../protocol/crypto-messages.ts";
-import { ask, listenForAnswers } from "../../host.ts";
+import { listenForAnswers, requestFromWorker } from "../../host.ts";
 import { createDomException } from "../../module-loader.ts";
 
 export interface JobRequest {
@@ -48,7 +48,7 @@ function finish(id: number, text: string, buffers: readonly ArrayBuffer[]): void
 function begin(job: Job): void {
   lastId += 1;
   const [first, second, third, fourth] = job.buffers;
-  const response = ask("job", lastId, job.text, first, second, third, fourth);
+  const response = requestFromWorker("job", lastId, job.text, first, second, third, fourth);
   const { name, message } = JSON.parse(typeof response === "string" ? response : NO_ANSWER) as Partial<Failure>;
   if (name !== undefined && message !== undefined) {
     job.reject(toError({ ok: false, name, message }));

@@ -1,7 +1,7 @@
 // CryptoKey: exposes the metadata of a key that the worker owns. The guest has only a number for it, which this file alone reads.
 
 import type { KeyMetadata } from "../../../protocol/crypto-messages.ts";
-import { ask } from "../../host.ts";
+import { requestFromWorker } from "../../host.ts";
 import { createDomException } from "../../module-loader.ts";
 import { addPlatformType } from "../../platform-types.ts";
 import { pickFields, showAs } from "../fetch/fetch-inspect.ts";
@@ -75,7 +75,7 @@ export function toCryptoKey(metadata: KeyMetadata): CryptoKey {
 addPlatformType({
   owns: (value) => handle(value) !== undefined,
   clone: (key) => {
-    const response = ask("crypto", JSON.stringify({ method: "cloneKey", args: [handle(key)] }));
+    const response = requestFromWorker("crypto", JSON.stringify({ method: "cloneKey", args: [handle(key)] }));
     const reply = JSON.parse(typeof response === "string" ? response : "{}") as { readonly value?: KeyMetadata };
     if (reply.value === undefined) throw createDomException("The key could not be cloned", "DataCloneError");
     return toCryptoKey(reply.value);

@@ -1,13 +1,13 @@
 // The only source of random bytes in a guest. Fetches them from the worker in batches.
 import { MAX_RANDOM_BYTES } from "../../../protocol/crypto-messages.ts";
-import { ask } from "../../host.ts";
+import { requestFromWorker } from "../../host.ts";
 
 const BATCH_BYTES = 4_096;
 let batch = new Uint8Array(0);
 let used = 0;
 
 function fetch(bytes: number): Uint8Array<ArrayBuffer> {
-  const buffer = ask("random", bytes);
+  const buffer = requestFromWorker("random", bytes);
   if (!(buffer instanceof ArrayBuffer) || buffer.byteLength !== bytes)
     throw new Error("The sandbox returned no random bytes");
   return new Uint8Array(buffer);

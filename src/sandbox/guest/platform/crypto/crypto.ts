@@ -6,7 +6,7 @@ import {
   SUBTLE_METHODS,
   SUPPORTS_WITH_ALGORITHM,
 } from "../../../protocol/crypto-messages.ts";
-import { ask } from "../../host.ts";
+import { requestFromWorker } from "../../host.ts";
 import { createDomException } from "../../module-loader.ts";
 import { Crossing } from "./crypto-arguments.ts";
 import { runJob, toError } from "./crypto-jobs.ts";
@@ -67,7 +67,7 @@ function digestInPieces(algorithm: unknown, data: ArrayBuffer | undefined): Arra
   const known = name.toUpperCase();
   if (!PLAIN_HASH.test(known)) return undefined;
   const request = (method: string, args: readonly unknown[], piece?: ArrayBuffer): unknown =>
-    ask("crypto", JSON.stringify({ method, args }), piece);
+    requestFromWorker("crypto", JSON.stringify({ method, args }), piece);
   const opened = request("openHash", [known.toLowerCase().replace("sha-", "sha"), null]);
   const { value: handle } = JSON.parse(`${opened}`) as { readonly value?: number };
   for (let start = 0; start < data.byteLength; start += MAX_PIECE_BYTES) {
@@ -106,7 +106,7 @@ export class SubtleCrypto {
       ];
       const text = JSON.stringify({ method: "supports", args: crossed });
       const [first, second, ...others] = crossing.buffers;
-      const response = JSON.parse(`${ask("crypto", text, first, second, others[0], others[1])}`) as {
+      const response = JSON.parse(`${requestFromWorker("crypto", text, first, second, others[0], others[1])}`) as {
         readonly value?: unknown;
       };
       return response.value === true;

@@ -48,29 +48,29 @@ export class X509Certificate {
     return new Date(this.#metadata.validTo);
   }
 
-  #ask(field: string, subject: string | number | null, other?: X509Certificate): unknown {
+  #request(field: string, subject: string | number | null, other?: X509Certificate): unknown {
     return (
       callWorker("askCertificate", [field, subject], other === undefined ? [this.#raw] : [this.#raw, other.#raw]) ??
       undefined
     );
   }
   checkEmail(email: string): unknown {
-    return this.#ask("checkEmail", email);
+    return this.#request("checkEmail", email);
   }
   checkHost(name: string): unknown {
-    return this.#ask("checkHost", name);
+    return this.#request("checkHost", name);
   }
   checkIP(address: string): unknown {
-    return this.#ask("checkIP", address);
+    return this.#request("checkIP", address);
   }
   checkIssued(other: X509Certificate): unknown {
-    return this.#ask("checkIssued", null, other);
+    return this.#request("checkIssued", null, other);
   }
   checkPrivateKey(key: KeyObject): unknown {
-    return this.#ask("checkPrivateKey", keyHandle(key));
+    return this.#request("checkPrivateKey", keyHandle(key));
   }
   verify(key: KeyObject): unknown {
-    return this.#ask("verify", keyHandle(key));
+    return this.#request("verify", keyHandle(key));
   }
   toString(): string {
     const lines = this.#raw.toString("base64").match(/.{1,64}/g) ?? [];

@@ -95,7 +95,7 @@ export class Exchange {
     this.#signal?.addEventListener("abort", this.#onAbort);
     const hash = url.href.indexOf("#");
     try {
-      const response = this.#ask({
+      const response = this.#sendMessage({
         op: "request",
         method,
         url: hash < 0 ? url.href : url.href.slice(0, hash),
@@ -111,8 +111,8 @@ export class Exchange {
     }
   }
 
-  #ask(message: { readonly op: string; readonly [field: string]: unknown }): Promise<unknown> {
-    return this.#channel.ask({ ...message, id: this.#channel.id });
+  #sendMessage(message: { readonly op: string; readonly [field: string]: unknown }): Promise<unknown> {
+    return this.#channel.request({ ...message, id: this.#channel.id });
   }
 
   /** Waits for a response of the host, or for the end of the exchange if that comes first. */
@@ -136,7 +136,7 @@ export class Exchange {
     if (this.#failure !== undefined) throw this.#failure.reason;
     if (this.#isOver) return undefined;
     try {
-      const chunk = (await this.#wait(this.#ask({ op: "read" }))) as HostChunk;
+      const chunk = (await this.#wait(this.#sendMessage({ op: "read" }))) as HostChunk;
       if (!("done" in chunk)) return fromBase64(chunk.base64);
       this.#finish();
       return undefined;
@@ -167,10 +167,10 @@ export class Exchange {
   /** Returns false if the host accepts no more data. Its response follows. */
   async #write(bytes: Uint8Array | undefined): Promise<boolean> {
     try {
-      if (bytes === undefined) await this.#ask({ op: "end" });
+      if (bytes === undefined) await this.#sendMessage({ op: "end" });
       else {
         for (let at = 0; at < bytes.byteLength && !this.#isOver; at += PIECE_BYTES) {
-          await this.#ask({ op: "write", base64: toBase64(bytes.subarray(at, at + PIECE_BYTES)) });
+          await this.#sendMessage({ op: "write", base64: toBase64(bytes.subarray(at, at + PIECE_BYTES)) });
         }
       }
       return true;
@@ -204,7 +204,7 @@ export class Exchange {
   }
 
   #cancelAtHost(): void {
-    this.#ask({ op: "cancel" }).catch(() => {});
+    this.#sendMessage({ op: "cancel" }).catch(() => {});
   }
 
   #cancelUpload(reason: unknown): void {

@@ -73,7 +73,7 @@ export class Link {
   async run(url: string, headers: readonly (readonly [string, string])[]): Promise<void> {
     try {
       const request = { op: "request", method: "GET", url, headers, body: null, redirect: "error", mode: "websocket" };
-      const { protocol } = (await this.#ask(request)) as { readonly protocol: string };
+      const { protocol } = (await this.#request(request)) as { readonly protocol: string };
       await this.#runInTask(() => this.#listener.onOpen(protocol));
       await this.#receive();
     } catch (error) {
@@ -87,7 +87,7 @@ export class Link {
 
   close(code: number | undefined, reason: string): void {
     // If the server does not read, the pending send may never complete.
-    if (this.#isSending && !this.#isOver) this.#ask({ op: "closing" }).catch(() => {});
+    if (this.#isSending && !this.#isOver) this.#request({ op: "closing" }).catch(() => {});
     this.#put({ code, reason });
   }
 
@@ -106,12 +106,12 @@ export class Link {
     if (this.#isOver) return false;
     this.#isOver = true;
     this.#outgoing.length = 0;
-    this.#ask({ op: "cancel" }).catch(() => {});
+    this.#request({ op: "cancel" }).catch(() => {});
     return true;
   }
 
-  #ask(message: { readonly op: string; readonly [field: string]: unknown }): Promise<unknown> {
-    return this.#channel.ask({ ...message, id: this.#channel.id });
+  #request(message: { readonly op: string; readonly [field: string]: unknown }): Promise<unknown> {
+    return this.#channel.request({ ...message, id: this.#channel.id });
   }
 
   /** Resolves after the task and after the microtasks that its listeners have queued. */
@@ -126,7 +126,7 @@ export class Link {
 
   async #receive(): Promise<void> {
     while (!this.#isOver) {
-      const { messages, closed } = (await this.#ask({ op: "receive" })) as Received;
+      const { messages, closed } = (await this.#request({ op: "receive" })) as Received;
       for (const message of messages) {
         const data = this.#join(message);
         if (data !== undefined) await this.#runInTask(() => this.#listener.onMessage(data));
@@ -164,7 +164,7 @@ export class Link {
           this.#listener.onSent(next.bytes);
         } else {
           const { code, reason } = next;
-          await this.#ask({ op: "close", ...(code === undefined ? {} : { code }), reason });
+          await this.#request({ op: "close", ...(code === undefined ? {} : { code }), reason });
         }
       }
     } catch (error) {
@@ -178,7 +178,7 @@ export class Link {
     let from = 0;
     do {
       const to = pieceEnd(data, from);
-      await this.#ask({ op: "send", data: toWire(data, from, to), isLast: to === data.length });
+      await this.#request({ op: "send", data: toWire(data, from, to), isLast: to === data.length });
       from = to;
     } while (from < data.length && !this.#isOver);
   }
