@@ -1,6 +1,7 @@
 // Adds to the errors in code what the tools' declarations tell: the tool that was probably meant, and the declarations of the tools that the
 // errors concern.
 import { findNearestName } from "../config/option-errors.ts";
+import { runTimeSliced } from "../util/time-slicing.ts";
 import type { CodeApi, CodeTool } from "./api/code-api.ts";
 import type { CodeDiagnostic } from "./type-checker/diagnostics.ts";
 
@@ -53,8 +54,16 @@ export function withTools(diagnostic: CodeDiagnostic, code: string, api: CodeApi
   return { ...diagnostic, suggestion };
 }
 
-/** Returns the declarations of the tools that the errors concern, or that were probably meant. */
-export function declarationsFor(diagnostics: readonly CodeDiagnostic[], code: string, api: CodeApi): string {
+/**
+ * Returns the declarations of the tools that the errors concern, or that were probably meant. They are made in time slices. Rejects with the
+ * reason of the signal.
+ */
+export async function declarationsFor(
+  diagnostics: readonly CodeDiagnostic[],
+  code: string,
+  api: CodeApi,
+  signal: AbortSignal,
+): Promise<string> {
   const uses = usesOf(code, api);
   const names = api.tools.map(({ codeName }) => codeName);
   const concerned = new Set<CodeTool>();
@@ -65,11 +74,15 @@ export function declarationsFor(diagnostics: readonly CodeDiagnostic[], code: st
   }
   const shown: string[] = [];
   let length = 0;
-  for (const tool of concerned) {
+  const waiting = concerned.values();
+  await runTimeSliced(() => {
+    const { value: tool } = waiting.next();
+    if (tool === undefined) return true;
     const text = api.describe(tool, "typescript");
-    if (length + text.length > MAX_DECLARATIONS) continue;
+    if (length + text.length > MAX_DECLARATIONS) return false;
     shown.push(text);
     length += text.length;
-  }
+    return false;
+  }, signal);
   return shown.join("\n\n");
 }

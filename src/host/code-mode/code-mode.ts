@@ -15,7 +15,7 @@ import type { RunScope } from "../runs/claimed-run.ts";
 import type { RunStores } from "../runs/run-stores.ts";
 import type { Runs } from "../runs/runs.ts";
 import { deferFailure } from "../util/defer-failure.ts";
-import { type CodeApi, createApiOf } from "./api/code-api.ts";
+import { type CodeApi, createApiOf, type TimeSlicedCodeApi } from "./api/code-api.ts";
 import { ApprovalGate, type WaitingApproval } from "./code-approvals.ts";
 import type { CodeHost } from "./code-host.ts";
 import { CodeRuns, GET_RUN, GET_RUN_DEFINITION } from "./code-runs.ts";
@@ -84,7 +84,7 @@ export class CodeMode implements AsyncDisposable {
   readonly #isDurable: boolean;
   #search = new CodeToolSearch();
   /** The API of the tools that were listed last: schemas are converted again only when a tool has changed. */
-  #latest: CodeApi | undefined;
+  #latest: TimeSlicedCodeApi | undefined;
 
   /**
    * @internal use {@link createCodeMode}
@@ -125,7 +125,7 @@ export class CodeMode implements AsyncDisposable {
       runs: () => this.#runs,
       values: new StoredValues({ store, bounds: storedValues, pending: kvPending }),
       checker: this.isTypeChecked ? checker : undefined,
-      apiOf: () => this.api(),
+      apiOf: () => this.#api(),
     });
     const { name: _name, ...search } = searchDefinition(languages);
     router.register(SEARCH_TOOLS, search, (input) => this.search(input as unknown as SearchRequest), scope);
@@ -144,7 +144,11 @@ export class CodeMode implements AsyncDisposable {
   }
 
   /** Returns the declarations of the tools that code can call now. */
-  async api(): Promise<CodeApi> {
+  api(): Promise<CodeApi> {
+    return this.#api();
+  }
+
+  async #api(): Promise<TimeSlicedCodeApi> {
     const { tools: patterns, tenantId } = this.#options;
     const listed = await this.#host.listTools(tenantId === undefined ? {} : { tenantId });
     const isAllowed = ({ name }: ToolDefinition): boolean =>

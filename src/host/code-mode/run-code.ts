@@ -23,7 +23,7 @@ import type { StoredPinnedCode } from "../runs/run-pin.ts";
 import { createWaitForCapability } from "../runs/wait-for.ts";
 import { CellScripts } from "../sessions/cell-scripts.ts";
 import type { CallPool } from "../workers/call-pool.ts";
-import type { CodeApi } from "./api/code-api.ts";
+import type { CodeApi, TimeSlicedCodeApi } from "./api/code-api.ts";
 import type { ApprovalGate } from "./code-approvals.ts";
 import { declarationsFor, withTools } from "./code-hints.ts";
 import type { CodeHost } from "./code-host.ts";
@@ -70,7 +70,7 @@ export interface RunCodeDependencies {
   readonly checker: TypeChecker | undefined;
   readonly options: ParsedCodeModeOptions;
   /** Returns the API of the tools that the tenant's code can call now. */
-  readonly apiOf: (tenantId: string) => Promise<CodeApi>;
+  readonly apiOf: (tenantId: string) => Promise<TimeSlicedCodeApi>;
 }
 
 /** Arguments of run_code, whose input schema has checked them. */
@@ -164,16 +164,17 @@ class CodeRun {
   }
 
   /** Returns the errors of the code; undefined if it has none, or is not checked. */
-  async #check(code: string, api: CodeApi): Promise<Omit<RunOutput, "usage"> | undefined> {
+  async #check(code: string, api: TimeSlicedCodeApi): Promise<Omit<RunOutput, "usage"> | undefined> {
     const { checker } = this.#dependencies;
     if (checker === undefined) return undefined;
     const { tenantId: owner, signal } = this.#call;
-    const { diagnostics, durationMs } = await checker.check({ code, declarations: api.typescript, owner, signal });
+    const declarations = await api.declareTypeScript();
+    const { diagnostics, durationMs } = await checker.check({ code, declarations, owner, signal });
     this.#checkMs = durationMs;
     if (diagnostics.length === 0) return undefined;
     const shown = diagnostics.map((one) => toJsonDiagnostic(withTools(one, code, api)));
-    const declarations = declarationsFor(diagnostics, code, api);
-    return { status: "rejected", diagnostics: shown, ...(declarations === "" ? {} : { declarations }) };
+    const concerned = await declarationsFor(diagnostics, code, api, signal);
+    return { status: "rejected", diagnostics: shown, ...(concerned === "" ? {} : { declarations: concerned }) };
   }
 
   async #build(code: string, language: keyof typeof FILES): Promise<ToolBundle> {

@@ -5,6 +5,7 @@ import { ToolError } from "../../sandbox/contract/errors.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";
 import { ToolSearch } from "../agent/tools/tool-search.ts";
 import { parseOptions } from "../config/option-errors.ts";
+import { runTimeSliced } from "../util/time-slicing.ts";
 import type { CodeApi, CodeTool } from "./api/code-api.ts";
 import { CODE_LANGUAGES, type CodeLanguage } from "./options.ts";
 
@@ -19,6 +20,8 @@ const DEFAULT_LIMITS: { readonly [Detail in SearchDetail]: number } = { names: 5
 const MAX_LIMIT = 200;
 const MAX_QUERY = 4_000;
 const MAX_SUMMARY = 160;
+/** Declarations that are larger than the whole answer, after which only summaries follow: each took as long as a large schema takes. */
+const MAX_TOO_LARGE = 20;
 /** Part of the answer for the names of what did not fit. */
 const REST_SHARE = 0.1;
 
@@ -113,27 +116,39 @@ export class CodeToolSearch {
     const all = new Set([...first, ...found.flatMap(({ name }) => api.find(name) ?? [])]);
     if (all.size === 0) return `No tool matches. There are ${api.tools.length} tools; an empty query lists them.`;
     // Everything is listed as far as it fits, unless the caller wants less.
-    return this.#toText(api, [...all], isAll && limit === undefined ? Number.POSITIVE_INFINITY : most, detail, options);
+    return await this.#toText(
+      api,
+      [...all],
+      isAll && limit === undefined ? Number.POSITIVE_INFINITY : most,
+      detail,
+      options,
+    );
   }
 
-  #toText(
+  async #toText(
     api: CodeApi,
     tools: readonly CodeTool[],
     most: number,
     detail: SearchDetail,
     { language, maxLength }: SearchOptions,
-  ): string {
+  ): Promise<string> {
     const room = Math.floor(maxLength * (1 - REST_SHARE));
     const shown: string[] = [];
     let length = 0;
-    for (const tool of tools.slice(0, Number.isFinite(most) ? most : undefined)) {
-      const full = show(api, tool, detail, language);
+    let tooLarge = 0;
+    const waiting = tools.slice(0, Number.isFinite(most) ? most : undefined).values();
+    await runTimeSliced(() => {
+      const { value: tool } = waiting.next();
+      if (tool === undefined) return true;
+      const full = show(api, tool, tooLarge > MAX_TOO_LARGE ? "summaries" : detail, language);
       // A declaration that is larger than the whole answer is replaced by its summary.
+      if (full.length > room) tooLarge += 1;
       const text = full.length > room ? summaryOf(tool) : full;
-      if (length + text.length > room) break;
+      if (length + text.length > room) return true;
       shown.push(text);
       length += text.length + 1;
-    }
+      return false;
+    }, undefined);
     const rest = tools.slice(shown.length).map(({ codeName }) => codeName);
     const body = shown.join(detail === "types" ? "\n\n" : "\n");
     if (rest.length === 0) return body;

@@ -315,6 +315,73 @@ test("bounds what hostile schemas become", () => {
   expect(api.typescript.length + api.python.length).toBeLessThan(8 * 1024 * 1024);
 });
 
+test("converts chains of thousands of references, and thousands of definitions of one name", async () => {
+  const length = 4_900;
+  const chainOf = (link: (next: object) => object, end: object): object =>
+    Object.fromEntries(
+      Array.from({ length }, (_, n) => [`d${n}`, n === length - 1 ? end : link({ $ref: `#/$defs/d${n + 1}` })]),
+    );
+  const first = { properties: { first: { $ref: "#/$defs/d0" } } };
+  const chains = [
+    chainOf((next) => next, { type: "string" }),
+    chainOf((next) => ({ allOf: [next] }), { type: "string" }),
+    chainOf((next) => ({ anyOf: [next, { type: "null" }] }), { type: "string" }),
+    chainOf((next) => ({ type: "array", items: next }), { type: "string" }),
+  ];
+  const same = Object.fromEntries(Array.from({ length }, (_, n) => [`a${"-".repeat(n)}`, { type: "string" }]));
+  const definitions = [
+    ...chains.map(($defs, n) => toolOf(`chain${n}`, { type: "object", ...first, $defs })),
+    toolOf("same", { anyOf: Object.keys(same).map((key) => ({ $ref: `#/$defs/${key}` })), $defs: same }),
+  ];
+  expect(await messagesOf(definitions, "return await tools.chain1({ first: null as any });")).toEqual([]);
+  const api = createCodeApi(definitions);
+  for (const tool of api.tools)
+    for (const language of ["typescript", "python"] as const)
+      expect(api.describe(tool, language)).toContain(`tools.${tool.codeName}(`);
+});
+
+test("references keep their types where types refer to each other directly and within objects", async () => {
+  const ref = (name: string): object => ({ $ref: `#/$defs/${name}` });
+  const schema = {
+    type: "object",
+    properties: { a: ref("a"), b: ref("b"), tree: ref("tree"), self: { $ref: "#" } },
+    $defs: {
+      a: { anyOf: [ref("b"), { type: "string" }] },
+      b: { anyOf: [ref("a"), { type: "number" }] },
+      tree: { type: "object", properties: { children: { type: "array", items: ref("tree") }, value: ref("text") } },
+      text: { allOf: [{ type: "string" }] },
+    },
+  };
+  const definitions = [toolOf("walk", schema, { outputSchema: schema as JsonSchema })];
+  const valid = `const { tree } = await tools.walk({ a: "x", tree: { children: [{ value: "y" }] }, self: { a: "z" } });
+    return tree?.children?.[0]?.children?.length;`;
+  expect(await messagesOf(definitions, valid)).toEqual([]);
+  expect(await messagesOf(definitions, "await tools.walk({ tree: { children: [{ value: true }] } });")).toHaveLength(1);
+});
+
+test("makes a bounded amount of declarations, between which other work goes on", async () => {
+  const properties = Object.fromEntries(Array.from({ length: 9_000 }, (_, n) => [`p${n}`, { type: "string" }]));
+  const large = Array.from({ length: 1_000 }, (_, n) => toolOf(`large${n}`, { type: "object", properties }));
+  const small = { type: "object", properties: { a: { type: "string" } } };
+  const api = createApiOf([toolOf("first", small), ...large, toolOf("last", small)], { isDurable: false });
+  let turns = 0;
+  const count = (): void => {
+    turns += 1;
+    timer = setImmediate(count);
+  };
+  let timer = setImmediate(count);
+  const text = await api.declareTypeScript().finally(() => clearImmediate(timer));
+  expect(turns).toBeGreaterThan(30);
+  expect(text).toContain("first(input?: {\n    a?: string;\n  }): Promise<unknown>;");
+  // Types that are too long are made, and left out, for the first of the tools only.
+  expect(text).toContain("large0(input?: { [key: string]: unknown }): Promise<unknown>;");
+  expect(text).toContain("large999(input?: any): Promise<any>;");
+  expect(text).toContain("last(input?: any): Promise<any>;");
+  expect(api.typescript).toBe(text);
+  expect(await api.declareTypeScript()).toBe(text);
+  expect(api.python).toContain("async def last(self, ");
+});
+
 test("the declarations in Python are valid", () => {
   const tree = {
     type: "object",

@@ -2,9 +2,10 @@
 import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
 import { TypeNames } from "../../json-schema/typescript/type-text.ts";
 import { checkDefinitions } from "../../routing/definitions.ts";
+import { runTimeSliced } from "../../util/time-slicing.ts";
 import { type CodePath, codePathsOf } from "./code-names.ts";
 import { toPythonSignature, toStubFile } from "./python-api.ts";
-import { toDeclarationFile, toSignature } from "./typescript-api.ts";
+import { DeclarationFile, toSignature } from "./typescript-api.ts";
 
 /** A tool of the API. */
 export interface CodeTool {
@@ -27,6 +28,12 @@ export interface CodeApi {
   find(name: string): CodeTool | undefined;
   /** Returns the declaration of one tool as text for a model, starting with `tools.`. */
   describe(tool: CodeTool, language: "typescript" | "python"): string;
+}
+
+/** An API whose declaration file can be written without blocking other calls. */
+export interface TimeSlicedCodeApi extends CodeApi {
+  /** Returns the same as `typescript`, made in time slices. */
+  declareTypeScript(): Promise<string>;
 }
 
 function describeTypeScript(tool: CodeTool): string {
@@ -59,7 +66,10 @@ export function createCodeApi(definitions: readonly ToolDefinition[]): CodeApi {
  * Creates the API as `createCodeApi` does.
  * @param options `isDurable`: whether code can wait with `ctx.waitFor`
  */
-export function createApiOf(definitions: readonly ToolDefinition[], options: { readonly isDurable: boolean }): CodeApi {
+export function createApiOf(
+  definitions: readonly ToolDefinition[],
+  options: { readonly isDurable: boolean },
+): TimeSlicedCodeApi {
   checkDefinitions(definitions, "definitions");
   const paths = codePathsOf(definitions);
   const tools = definitions.map((definition): CodeTool => {
@@ -69,12 +79,31 @@ export function createApiOf(definitions: readonly ToolDefinition[], options: { r
   const byCodeName = new Map(tools.map((tool) => [tool.codeName, tool]));
   const byToolName = new Map(tools.map((tool) => [tool.toolName, tool]));
   let typescript: string | undefined;
+  let declared: Promise<string> | undefined;
   let python: string | undefined;
+  const declareTimeSliced = async (): Promise<string> => {
+    const file = new DeclarationFile();
+    const waiting = tools.values();
+    await runTimeSliced(() => {
+      const { value: tool } = waiting.next();
+      if (tool !== undefined) file.add(tool);
+      return tool === undefined;
+    }, undefined);
+    typescript ??= file.toText(options);
+    return typescript;
+  };
   return {
     tools,
     get typescript() {
-      typescript ??= toDeclarationFile(tools, options);
+      if (typescript !== undefined) return typescript;
+      const file = new DeclarationFile();
+      for (const tool of tools) file.add(tool);
+      typescript = file.toText(options);
       return typescript;
+    },
+    declareTypeScript() {
+      declared ??= declareTimeSliced();
+      return declared;
     },
     get python() {
       python ??= toStubFile(tools, options);

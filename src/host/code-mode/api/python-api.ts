@@ -8,13 +8,16 @@ import type { DeclaredTool } from "./typescript-api.ts";
 const MAX_DEPTH = 12;
 /** Greatest depth of `$ref` and `allOf` within each other. */
 const MAX_MERGE_DEPTH = 40;
-const MAX_NODES = 5_000;
+/** Length that each part of a schema counts as: parts without a text take time too. */
+const PART_LENGTH = 8;
 const MAX_LITERALS = 100;
 const MAX_TEXT = 500;
 /** Fields of one class or parameters of one method. More become a dictionary. */
 const MAX_FIELDS = 200;
 const MAX_TOOL_LENGTH = 64 * 1024;
 const MAX_FILE_LENGTH = 2 * 1024 * 1024;
+/** Longest text that is made for a file, with that of types that were too long. The tools after it have `Any` types. */
+const MAX_WORK_LENGTH = 2 * MAX_FILE_LENGTH;
 
 type Node = { readonly [keyword: string]: unknown };
 
@@ -62,7 +65,7 @@ class PythonTypes {
   readonly #prefix: string;
   readonly #open = new Map<Node, string>();
   readonly #mergedNodes = new Map<Node, Node>();
-  #nodes = 0;
+  #length = 0;
 
   constructor(root: JsonSchema, names: TypeNames, prefix: string) {
     this.#root = root;
@@ -74,9 +77,19 @@ class PythonTypes {
     return this.type(this.#root, this.#prefix, 0);
   }
 
+  /** Length of the text that was made, about in proportion to the time that it took. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Whether the schema has more parts or longer text than its types may have. */
+  get #isFull(): boolean {
+    return this.#length > MAX_TOOL_LENGTH;
+  }
+
   type(schema: unknown, name: string, depth: number): string {
-    this.#nodes += 1;
-    if (!isJsonObject(schema) || depth > MAX_DEPTH || this.#nodes > MAX_NODES) return "Any";
+    this.#length += PART_LENGTH;
+    if (!isJsonObject(schema) || depth > MAX_DEPTH || this.#isFull) return "Any";
     if (typeof schema.$ref === "string" && Object.keys(schema).every((key) => NAMING.has(key)))
       return this.#reference(schema.$ref, depth);
     return this.#plain(this.#merged(schema), name, depth);
@@ -84,13 +97,13 @@ class PythonTypes {
 
   /**
    * Returns the keywords of a schema that its type depends on, with the fields of `$ref` and `allOf`, because a class has only its own. Parts
-   * that are nested too deeply, and those beyond the limit of nodes, are left out.
+   * that are nested too deeply, and those beyond the limit of length, are left out.
    */
   #merged(schema: Node, depth = 0): Node {
     const known = this.#mergedNodes.get(schema);
     if (known !== undefined) return known;
-    if (depth > 0) this.#nodes += 1;
-    if (depth > MAX_MERGE_DEPTH || this.#nodes > MAX_NODES) return {};
+    if (depth > 0) this.#length += PART_LENGTH;
+    if (depth > MAX_MERGE_DEPTH || this.#isFull) return {};
     const { $ref, allOf } = schema;
     const target = typeof $ref === "string" ? this.#resolve($ref) : undefined;
     const parts = [
@@ -107,8 +120,8 @@ class PythonTypes {
   }
 
   #plain(schema: Node, name: string, depth: number): string {
-    if ("const" in schema) return literals([schema.const]);
-    if (Array.isArray(schema.enum)) return literals(schema.enum);
+    if ("const" in schema) return this.#counted(literals([schema.const]));
+    if (Array.isArray(schema.enum)) return this.#counted(literals(schema.enum));
     for (const keyword of ["anyOf", "oneOf"]) {
       const branches = schema[keyword];
       if (Array.isArray(branches) && schema.type === undefined)
@@ -119,6 +132,11 @@ class PythonTypes {
     const { type = isJsonObject(schema.properties) ? "object" : undefined } = schema;
     const types = Array.isArray(type) ? type : [type];
     return union(types.map((one) => this.#typed(schema, one, name, depth)));
+  }
+
+  #counted(text: string): string {
+    this.#length += text.length;
+    return text;
   }
 
   #typed(schema: Node, type: unknown, name: string, depth: number): string {
@@ -151,6 +169,7 @@ class PythonTypes {
     this.#open.set(schema, name);
     const required = new Set(Array.isArray(schema.required) ? schema.required : []);
     const fields = Object.entries(properties).map(([key, value]) => {
+      this.#length += key.length;
       const type = this.type(value, `${name}${toTypeName(key)}`.slice(0, 80), depth + 1);
       return { key, type: required.has(key) ? type : `NotRequired[${type}]` };
     });
@@ -166,7 +185,7 @@ class PythonTypes {
   #reference(pointer: string, depth: number): string {
     const target = this.#resolve(pointer);
     if (target === undefined) return "Any";
-    return this.type(target, `${this.#prefix}${toTypeName(pointer.split("/").at(-1) ?? "")}`, depth + 1);
+    return this.type(target, `${this.#prefix}${toTypeName((pointer.split("/").at(-1) ?? "").slice(0, 80))}`, depth + 1);
   }
 
   #resolve(pointer: string): Node | undefined {
@@ -230,6 +249,8 @@ function literals(values: readonly unknown[]): string {
 export interface PythonSignature {
   readonly method: string;
   readonly classes: readonly string[];
+  /** Length of the text that was made for it, also of types that were too long. */
+  readonly workLength: number;
 }
 
 /** Returns the parameters: one for each property if all can be names of parameters, otherwise one dictionary. */
@@ -261,8 +282,9 @@ export function toPythonSignature(tool: DeclaredTool, names: TypeNames): PythonS
   const method = `async def ${path.at(-1)}(self${parameters}) -> ${returned}:\n    ${doc}`;
   const classes = [...input.classes, ...(output?.classes ?? [])];
   const length = classes.reduce((sum, text) => sum + text.length, method.length);
-  if (length <= MAX_TOOL_LENGTH) return { method, classes };
-  return { method: `async def ${path.at(-1)}(self, **fields: Any) -> Any:\n    ${doc}`, classes: [] };
+  const workLength = input.length + (output?.length ?? 0);
+  if (length <= MAX_TOOL_LENGTH) return { method, classes, workLength };
+  return { method: `async def ${path.at(-1)}(self, **fields: Any) -> Any:\n    ${doc}`, classes: [], workLength };
 }
 
 const indented = (text: string): string => text.replaceAll(/^(?=.)/gm, "    ");
@@ -299,14 +321,17 @@ export function toStubFile(tools: readonly DeclaredTool[], { isDurable }: { read
   const top: string[] = [];
   const servers = new Map<string, string[]>();
   let length = 0;
+  let workLength = 0;
   for (const tool of tools) {
-    const full = toPythonSignature(tool, names);
-    const size = full.classes.reduce((sum, text) => sum + text.length, full.method.length);
-    const fits = length + size <= MAX_FILE_LENGTH;
-    const signature = fits
-      ? full
-      : { method: `async def ${tool.path.at(-1)}(self, **fields: Any) -> Any: ...`, classes: [] };
-    length += fits ? size : signature.method.length;
+    let signature: Omit<PythonSignature, "workLength"> | undefined;
+    if (workLength <= MAX_WORK_LENGTH) {
+      const full = toPythonSignature(tool, names);
+      workLength += full.workLength;
+      const size = full.classes.reduce((sum, text) => sum + text.length, full.method.length);
+      if (length + size <= MAX_FILE_LENGTH) signature = full;
+      length += signature === undefined ? 0 : size;
+    }
+    signature ??= { method: `async def ${tool.path.at(-1)}(self, **fields: Any) -> Any: ...`, classes: [] };
     classes.push(...signature.classes);
     const [first, second] = tool.path;
     if (second === undefined) top.push(signature.method);

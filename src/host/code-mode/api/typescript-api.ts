@@ -19,12 +19,16 @@ export interface ToolSignature {
   readonly method: string;
   /** Types that the method refers to. */
   readonly types: readonly string[];
+  /** Length of the text that was made for it, also of types that were too long. */
+  readonly workLength: number;
 }
 
 /** Longest declaration of one tool, in UTF-16 code units. A longer one has `unknown` types. */
 const MAX_TOOL_LENGTH = 128 * 1024;
 /** Longest declaration file. Tools that do not fit have `unknown` types. */
 const MAX_FILE_LENGTH = 4 * 1024 * 1024;
+/** Longest text that is made for a file, with that of types that were too long. The tools after it have `unknown` types. */
+const MAX_WORK_LENGTH = 2 * MAX_FILE_LENGTH;
 const MAX_DESCRIPTION = 1_000;
 const LOOSE = "{ [key: string]: unknown }";
 
@@ -41,7 +45,7 @@ export function toSignature({ definition, path }: DeclaredTool, names: TypeNames
   const { description, inputSchema, outputSchema } = definition;
   const name = path.at(-1) as string;
   const prefix = toTypeName(path.join("_"));
-  const options = { isMutable: true, isLocal: true } as const;
+  const options = { isMutable: true, isLocal: true, maxLength: MAX_TOOL_LENGTH } as const;
   const input = new SchemaTypes(inputSchema, names, names.take(`${prefix}Input`), { ...options, isWritten: true });
   const inputType = input.inline();
   const output = outputSchema && new SchemaTypes(outputSchema, names, names.take(`${prefix}Output`), options);
@@ -50,9 +54,10 @@ export function toSignature({ definition, path }: DeclaredTool, names: TypeNames
   const mark = isOptional(inputSchema) ? "?" : "";
   const types = [...input.declarations, ...(output?.declarations ?? [])];
   const method = `${name}(input${mark}: ${inputType === "unknown" ? LOOSE : inputType}): Promise<${outputType}>;`;
+  const workLength = input.length + (output?.length ?? 0);
   if (method.length + types.reduce((length, type) => length + type.length, 0) <= MAX_TOOL_LENGTH)
-    return { comment, method, types };
-  return { comment, method: `${name}(input${mark}: ${LOOSE}): Promise<unknown>;`, types: [] };
+    return { comment, method, types, workLength };
+  return { comment, method: `${name}(input${mark}: ${LOOSE}): Promise<unknown>;`, types: [], workLength };
 }
 
 /** Members of every object, which are not tools: a call of one must not pass the type check. A tool of such a name has another one in code. */
@@ -100,36 +105,55 @@ const DURABLE_GLOBALS = `
     onRollback(run: () => unknown): Promise<void>;
   };`;
 
-/** Returns the declaration file of these tools: a module that declares the globals of the code. */
-export function toDeclarationFile(
-  tools: readonly DeclaredTool[],
-  { isDurable }: { readonly isDurable: boolean },
-): string {
-  const names = new TypeNames();
-  const types: string[] = [];
-  const top: string[] = [];
-  const servers = new Map<string, string[]>();
-  let length = 0;
-  for (const tool of tools) {
-    const full = toSignature(tool, names);
-    const size = full.comment.length + full.method.length + full.types.reduce((sum, type) => sum + type.length, 0);
-    const fits = length + size <= MAX_FILE_LENGTH;
-    const signature = fits
-      ? full
-      : { comment: "", method: `${tool.path.at(-1)}(input?: any): Promise<any>;`, types: [] };
-    length += fits ? size : signature.method.length;
-    types.push(...signature.types);
+/** Writes the declaration file of tools: a module that declares the globals of the code. */
+export class DeclarationFile {
+  readonly #names = new TypeNames();
+  readonly #types: string[] = [];
+  readonly #top: string[] = [];
+  readonly #servers = new Map<string, string[]>();
+  #length = 0;
+  #workLength = 0;
+
+  /** Declares a tool. */
+  add(tool: DeclaredTool): void {
+    const signature = this.#signatureOf(tool);
+    this.#types.push(...signature.types);
     const [first, second] = tool.path;
     const member = signature.comment + signature.method;
-    if (second === undefined) top.push(member);
-    else servers.set(first, [...(servers.get(first) ?? []), member]);
+    if (second === undefined) {
+      this.#top.push(member);
+      return;
+    }
+    const members = this.#servers.get(first) ?? [];
+    members.push(member);
+    this.#servers.set(first, members);
   }
-  const namespaces = [...servers].map(([server, methods]) => {
-    const name = names.take(`${toTypeName(server)}Tools`);
-    top.push(`${server}: ${name};`);
-    return toInterface(name, methods);
-  });
-  const all = "/** Calls a tool by its name or path. */\ncall(name: string, input?: unknown): Promise<any>;";
-  const parts = [...types, ...namespaces, toInterface("Tools", [...top, all])];
-  return `export {};\n${parts.join("\n")}\ndeclare global {${GLOBALS}${isDurable ? DURABLE_GLOBALS : ""}\n}\n`;
+
+  #signatureOf(tool: DeclaredTool): Omit<ToolSignature, "workLength"> {
+    if (this.#workLength <= MAX_WORK_LENGTH) {
+      const full = toSignature(tool, this.#names);
+      this.#workLength += full.workLength;
+      const size = full.comment.length + full.method.length + full.types.reduce((sum, type) => sum + type.length, 0);
+      if (this.#length + size <= MAX_FILE_LENGTH) {
+        this.#length += size;
+        return full;
+      }
+    }
+    const method = `${tool.path.at(-1)}(input?: any): Promise<any>;`;
+    this.#length += method.length;
+    return { comment: "", method, types: [] };
+  }
+
+  /** Returns the file. */
+  toText({ isDurable }: { readonly isDurable: boolean }): string {
+    const top = [...this.#top];
+    const namespaces = [...this.#servers].map(([server, methods]) => {
+      const name = this.#names.take(`${toTypeName(server)}Tools`);
+      top.push(`${server}: ${name};`);
+      return toInterface(name, methods);
+    });
+    const all = "/** Calls a tool by its name or path. */\ncall(name: string, input?: unknown): Promise<any>;";
+    const parts = [...this.#types, ...namespaces, toInterface("Tools", [...top, all])];
+    return `export {};\n${parts.join("\n")}\ndeclare global {${GLOBALS}${isDurable ? DURABLE_GLOBALS : ""}\n}\n`;
+  }
 }

@@ -23,9 +23,10 @@ import {
 
 /** Limits of the generated types. */
 const MAX_DEPTH = 40;
-const MAX_NODES = 20_000;
 /** Longest text of one schema's types, in UTF-16 code units. What does not fit becomes `unknown`. */
 const MAX_LENGTH = 512 * 1024;
+/** Length that each part of a schema counts as: parts without a text take time too. */
+const PART_LENGTH = 8;
 
 /** The position of a type. It serves to detect types that refer only to each other. */
 interface TypePosition {
@@ -45,6 +46,14 @@ export interface SchemaTypesOptions {
    * although each object inherits a member of that name. @default false
    */
   readonly isWritten?: boolean;
+  /** Longest text, in UTF-16 code units. What does not fit becomes `unknown`. @default 524_288 */
+  readonly maxLength?: number;
+}
+
+/** A type that is declared later. */
+interface PendingType {
+  readonly name: string;
+  readonly target: Node;
 }
 
 /** Members that each object inherits. All are functions. */
@@ -60,8 +69,10 @@ export class SchemaTypes {
   readonly #prefix: string;
   /** Type names by pointer. */
   readonly #references = new Map<string, string>();
+  /** References that are inside of an object or an array. Resolving them one after the other keeps long chains off the stack. */
+  readonly #pending = new Map<string, PendingType>();
   readonly declarations: string[] = [];
-  #nodes = 0;
+  readonly #maxLength: number;
   #length = 0;
 
   readonly #readonly: string;
@@ -76,7 +87,7 @@ export class SchemaTypes {
     root: JsonSchema,
     names: TypeNames,
     prefix: string,
-    { isMutable, isLocal, isWritten = false }: SchemaTypesOptions = {},
+    { isMutable, isLocal, isWritten = false, maxLength = MAX_LENGTH }: SchemaTypesOptions = {},
   ) {
     this.#root = root;
     this.#names = names;
@@ -87,6 +98,12 @@ export class SchemaTypes {
     this.#readonly = isMutable === true ? "" : "readonly ";
     this.#export = isLocal === true ? "" : "export ";
     this.#isWritten = isWritten;
+    this.#maxLength = maxLength;
+  }
+
+  /** Length of the text that was made, about in proportion to the time that it took. */
+  get length(): number {
+    return this.#length;
   }
 
   /** Declares the whole schema as a type of this name. */
@@ -104,11 +121,13 @@ export class SchemaTypes {
 
   #whole(name: string): string {
     this.#references.set("#", name);
-    return this.#type(this.#root, { depth: 0, indent: "", direct: [name] });
+    const type = this.#type(this.#root, { depth: 0, indent: "", direct: [name] });
+    for (const [pointer, pending] of this.#pending) this.#declare(pointer, pending, { depth: 0, direct: [] });
+    return type;
   }
 
   #type(schema: unknown, position: TypePosition): string {
-    this.#nodes += 1;
+    this.#length += PART_LENGTH;
     if (schema === false) return "never";
     if (!isJsonObject(schema) || position.depth > MAX_DEPTH || this.#isFull) return "unknown";
     if (typeof schema.$ref !== "string") return this.#plainType(schema, position);
@@ -122,7 +141,7 @@ export class SchemaTypes {
 
   /** Whether the schema has more parts or longer text than its types may have. */
   get #isFull(): boolean {
-    return this.#nodes > MAX_NODES || this.#length > MAX_LENGTH;
+    return this.#length > this.#maxLength;
   }
 
   #plainType(schema: Node, position: TypePosition): string {
@@ -186,7 +205,7 @@ export class SchemaTypes {
       if (name.length > MAX_LITERAL || !name.isWellFormed()) continue;
       const property = Object.hasOwn(described, name) ? described[name] : {};
       const comment = propertyComment(property, indent);
-      this.#length += comment.length + name.length;
+      this.#length += comment.length + indent.length + name.length;
       const isOptional = !mandatory.has(name);
       const type = this.#type(property, inside);
       const inherited = this.#isWritten && isOptional && INHERITED.has(name) && type !== "unknown" ? " | Function" : "";
@@ -207,20 +226,33 @@ export class SchemaTypes {
     return `{\n${lines.join("\n")}\n${position.indent}}`;
   }
 
-  #reference(pointer: string, { direct }: TypePosition): string {
+  #reference(pointer: string, position: TypePosition): string {
     const known = this.#references.get(pointer);
-    if (known !== undefined) {
-      if (direct.includes(known)) return "unknown";
+    const pending = this.#pending.get(pointer);
+    if (known !== undefined && (pending === undefined || position.direct.length === 0)) {
+      if (position.direct.includes(known)) return "unknown";
       if (pointer === "#") this.#isRecursive = true;
       return known;
     }
-    const target = this.#resolve(pointer);
-    if (target === undefined) return "unknown";
-    const name = this.#names.take(`${this.#prefix}${toTypeName(pointer.split("/").at(-1) ?? "")}`);
+    const target = pending?.target ?? this.#resolve(pointer);
+    if (target === undefined || position.depth >= MAX_DEPTH) return "unknown";
+    const name = known ?? this.#names.take(`${this.#prefix}${toTypeName(pointer.split("/").at(-1) ?? "")}`);
     this.#references.set(pointer, name);
-    const type = this.#type(target, { depth: 0, indent: "", direct: [...direct, name] });
-    this.declarations.push(`${toComment(target.description, "")}${this.#export}type ${name} = ${type};`);
+    const type = { name, target };
+    if (position.direct.length === 0) this.#pending.set(pointer, type);
+    else this.#declare(pointer, type, deeper(position));
     return name;
+  }
+
+  /** @param position where the type is referred to directly: a type must not refer to itself without an object or array in between */
+  #declare(
+    pointer: string,
+    { name, target }: PendingType,
+    { depth, direct }: Pick<TypePosition, "depth" | "direct">,
+  ): void {
+    this.#pending.delete(pointer);
+    const type = this.#type(target, { depth, indent: "", direct: [...direct, name] });
+    this.declarations.push(`${toComment(target.description, "")}${this.#export}type ${name} = ${type};`);
   }
 
   /** Resolves a pointer (RFC 6901) within the document. */

@@ -39,10 +39,14 @@ export function toTypeName(name: string): string {
 /** The type names of a file. Each name is used once. */
 export class TypeNames {
   readonly #taken = new Set<string>(RESERVED);
+  /** The number to try next, by wanted name: a schema can want the same name thousands of times. */
+  readonly #numbers = new Map<string, number>();
 
   take(wanted: string): string {
     let name = wanted;
-    for (let number = 2; this.#taken.has(name); number += 1) name = `${wanted}${number}`;
+    let number = this.#numbers.get(wanted) ?? 2;
+    for (; this.#taken.has(name); number += 1) name = `${wanted}${number}`;
+    this.#numbers.set(wanted, number);
     this.#taken.add(name);
     return name;
   }
