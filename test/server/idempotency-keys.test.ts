@@ -1,10 +1,6 @@
 // Idempotency keys of calls: which failures leave them free, batches, and keys that only the server can use. On both databases.
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { toNewRow } from "../../src/server/calls/new-call.ts";
 import { type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import { insertOnce } from "../../src/server/records/calls/calls.ts";
@@ -12,6 +8,7 @@ import { findSchedule, insertSchedule } from "../../src/server/records/events/sc
 import { findTenant, type TenantRecord } from "../../src/server/records/tenants/tenants.ts";
 import { Scheduler } from "../../src/server/schedules/scheduler.ts";
 import { apiOf } from "./support/api.ts";
+import { startKillableServer } from "./support/killable-server.ts";
 import { useServer } from "./support/server.ts";
 import { STORES, TestStores } from "./support/stores.ts";
 
@@ -196,20 +193,9 @@ describe.for(STORES)("with %s", (kind) => {
 
 test("the key of a call whose server was killed has a result as soon as the next server has started", async () => {
   const { options } = await stores.create("sqlite");
-  const program = fileURLToPath(new URL("./support/server-child.ts", import.meta.url));
-  const start = async () => {
-    const child = spawn(process.execPath, [program, JSON.stringify(options)], { stdio: ["ignore", "pipe", "inherit"] });
-    const kill = async (): Promise<void> => {
-      child.kill("SIGKILL");
-      if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
-    };
-    onTestFinished(kill);
-    const { value } = await createInterface(child.stdout)[Symbol.asyncIterator]().next();
-    return { kill, ...(JSON.parse(String(value)) as { readonly url: string; readonly adminKey: string }) };
-  };
   const tools = "/v1/tenants/acme/tools";
   const headers = { "idempotency-key": "lost" };
-  const first = await start();
+  const first = await startKillableServer(options);
   const api = apiOf(first);
   expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
   const source = "export default async () => { for (;;) await new Promise((resolve) => setTimeout(resolve, 50)); }";
@@ -225,7 +211,7 @@ test("the key of a call whose server was killed has a result as soon as the next
   );
   await first.kill();
   expect(await lost).toBeUndefined();
-  const second = await start();
+  const second = await startKillableServer(options);
   const again = apiOf({ url: second.url, adminKey: first.adminKey });
   await vi.waitFor(
     async () => {

@@ -8,6 +8,7 @@ import { createServer } from "../../src/server/index.ts";
 import { type CallRow, findCall } from "../../src/server/records/calls/calls.ts";
 import { apiOf } from "./support/api.ts";
 import { endedRow } from "./support/call-row.ts";
+import { startKillableServer } from "./support/killable-server.ts";
 import { STORES, TestStores } from "./support/stores.ts";
 
 const stores = new TestStores();
@@ -123,6 +124,51 @@ describe.for(STORES)("with %s", (kind) => {
     await expect.poll(async () => (await read(repeatable)).endedAt, patiently).not.toBeNull();
     expect(await read(repeatable)).toMatchObject({ state: "succeeded", output: "second", attempts: 2 });
     expect((await read(once)).state).toBe("failed");
+  });
+
+  test("a call that had begun when its server died runs again only if the version that it ran is idempotent", async () => {
+    await using store = await stores.create(kind);
+    const first = await startKillableServer(store.options);
+    const api = apiOf(first);
+    expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
+    const tools = "/v1/tenants/acme/tools";
+    for (const idempotentHint of [true, false]) {
+      const source = `export const annotations = { idempotentHint: ${idempotentHint} };
+        export const limits = { timeoutMs: 300_000 };
+        export default async () => { for (;;) await new Promise((resolve) => setTimeout(resolve, 50)); };`;
+      expect((await api("POST", tools, { name: "endless", source })).status).toBe(201);
+    }
+    const release = async (alias: string, version: number) => {
+      const versions = [{ version, weight: 1 }];
+      expect((await api("PUT", `${tools}/endless/releases/${alias}`, { versions })).status).toBe(200);
+    };
+    for (const [alias, version] of [
+      ["live", 1],
+      ["beta", 2],
+      ["changed", 2],
+    ] as const)
+      await release(alias, version);
+    const ids = new Map<string, string>();
+    for (const alias of ["live", "beta", "changed"]) {
+      const headers = { prefer: "respond-async" };
+      const { body } = await api<{ id: string }>("POST", `${tools}/endless/calls`, { alias }, headers);
+      ids.set(alias, body.id);
+    }
+    const { options } = store;
+    await using database = await openDatabase({ url: options.database, dataDir: options.dataDir, onError() {} });
+    const read = (alias: string) => findCall(database.db, "acme", ids.get(alias) ?? "");
+    const begun = { state: "running", effects: "possible", attempts: 1 };
+    for (const alias of ids.keys()) await expect.poll(() => read(alias), patiently).toMatchObject(begun);
+    await release("changed", 1);
+    await first.kill();
+    await database.db.updateTable("calls").set({ lease_until: 0 }).execute();
+    await startKillableServer(store.options);
+    for (const alias of ["beta", "changed"]) {
+      await expect.poll(async () => (await read(alias))?.ended_at, patiently).not.toBeNull();
+      expect(await read(alias)).toMatchObject({ state: "failed", effects: "possible", attempts: 1, tool_version: 2 });
+    }
+    const again = { state: "running", effects: "possible", attempts: 2, tool_version: 1 };
+    await expect.poll(() => read("live"), patiently).toMatchObject(again);
   });
 });
 

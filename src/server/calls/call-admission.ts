@@ -131,16 +131,24 @@ export class ServerCallAdmission {
     throw unavailable("not_found", message, { details: { toolName: shown, known } });
   }
 
-  /** Lets a claimed call wait if it needs an approval that it does not have. Returns whether it may run now. */
-  async admitQueued(row: CallRow): Promise<boolean> {
-    if (row.approval_id !== null) return true;
-    const { db } = this.#dependencies.database;
-    const tenant = await findTenant(db, row.tenant_id);
-    if (tenant?.state !== "active") return true;
-    const { needed } = await this.versionOf(row, tenant);
-    if (needed === undefined) return true;
-    await this.#dependencies.approvals.park(await withContents(db, row), tenant, needed);
-    return false;
+  /**
+   * Chooses the version that a claimed call runs, and lets the call wait if it needs an approval that it does not have.
+   * @returns the call with its version; undefined if it waits
+   */
+  async admitQueued(row: CallRow): Promise<CallRow | undefined> {
+    if (row.approval_id !== null) return row;
+    const { database, glovebox, approvals } = this.#dependencies;
+    const tenant = await findTenant(database.db, row.tenant_id);
+    if (tenant?.state !== "active") return row;
+    const { needed, toolVersion } = await this.versionOf(row, tenant);
+    if (needed !== undefined) {
+      await approvals.park(await withContents(database.db, row), tenant, needed);
+      return undefined;
+    }
+    const { release } = glovebox.router.registry.get(row.tool_name, tenant.id) ?? {};
+    const session = row.session_id === null ? {} : { sessionId: row.session_id };
+    const chosen = toolVersion ?? release?.choose(row.tool_name, session);
+    return chosen === undefined ? row : { ...row, tool_version: Number(chosen) };
   }
 
   /** Returns the call that a caller over MCP has made before with the same arguments, and that waits, or has ended while it was away. */
@@ -159,20 +167,17 @@ export class ServerCallAdmission {
     return call && { waiting: call };
   }
 
-  /** Returns whether the tool of a call says that it may run twice. */
+  /** Returns whether the version of a tool that a call has run says that it may run twice. */
   async isIdempotent(row: CallRow): Promise<boolean> {
-    const { db } = this.#dependencies.database;
-    const tenant = await findTenant(db, row.tenant_id);
-    if (tenant === undefined) return false;
-    if (row.tool_version !== null) {
-      // From the database, because the Glovebox may be closed already.
-      const version = await findVersion(db, { tenantId: tenant.id, toolName: row.tool_name }, row.tool_version);
-      return version?.definition.annotations?.idempotentHint === true;
-    }
-    await this.#dependencies.tools.ensureTool(tenant.id, tenant.revision, row.tool_name);
-    const tools = this.#dependencies.glovebox.router.getRegisteredTools({ tenantId: row.tenant_id });
-    return tools.find(({ name }) => name === row.tool_name)?.annotations?.idempotentHint === true;
+    if (row.tool_version === null) return false;
+    // From the database, because the Glovebox may be closed already.
+    const key = { tenantId: row.tenant_id, toolName: row.tool_name };
+    const version = await findVersion(this.#dependencies.database.db, key, row.tool_version);
+    // A tool that was deleted and deployed again has the same numbers of versions.
+    if (version === undefined || version.createdAt > (row.started_at ?? 0)) return false;
+    return version.definition.annotations?.idempotentHint === true;
   }
+
   /** Records that the caller has approved its own call, which runs at once. */
   async #recordApproval(row: CallRow, request: CallRequest, needed: NeededApproval, actor: Actor): Promise<void> {
     await changeExclusively(this.#dependencies.database, (transaction) =>

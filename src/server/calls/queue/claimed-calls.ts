@@ -16,8 +16,8 @@ const LONGEST_WRITE_DELAY_MS = 5_000;
 
 export interface ClaimedCallsDependencies {
   readonly db: Db;
-  /** Returns whether a claimed call may run now. Otherwise it waits for something else, and its claim is over. */
-  readonly admit?: (row: CallRow) => Promise<boolean>;
+  /** Returns a claimed call with the version that it runs. Undefined if it waits for something else, and its claim is over. */
+  readonly admit?: (row: CallRow) => Promise<CallRow | undefined>;
   /** Runs a claimed call. Rejects if the call could not begin. */
   readonly run: (row: CallRow, signal: AbortSignal) => Promise<ToolResult>;
   /** Converts the result to what is stored: its outcome, and the content parts of its output as JSON text. */
@@ -25,7 +25,7 @@ export interface ClaimedCallsDependencies {
     row: CallRow,
     result: ToolResult,
   ) => Promise<{ readonly outcome: CallOutcome; readonly parts?: string | undefined }>;
-  /** Returns whether the tool of a call is annotated with `idempotentHint`. */
+  /** Returns whether the version that a call has run is annotated with `idempotentHint`. */
   readonly isIdempotent: (row: CallRow) => Promise<boolean>;
   /** Returns the recording of a call that has ended in this process, and forgets it. */
   readonly takeRecording?: (id: string) => string | undefined;
@@ -85,13 +85,13 @@ export class ClaimedCalls {
   async #tryRun(row: CallRow & { readonly started_at: number }, signal: AbortSignal): Promise<ToolResult | undefined> {
     const { db, admit, run, onError } = this.#dependencies;
     try {
-      const isAdmitted = await admit?.(row).catch((thrown: unknown) => {
+      const admitted = await (admit?.(row) ?? Promise.resolve(row)).catch((thrown: unknown) => {
         // Running it fails for the same reason, which is its result then.
-        if (thrown instanceof ToolError) return true;
+        if (thrown instanceof ToolError) return row;
         throw thrown;
       });
-      if (isAdmitted === false || !(await markStarted(db, row, row.started_at))) return undefined;
-      return await run(row, signal);
+      if (admitted === undefined || !(await markStarted(db, admitted, row.started_at))) return undefined;
+      return await run(admitted, signal);
     } catch (thrown) {
       return toFailedResult(row, thrown, onError);
     }

@@ -12,6 +12,9 @@ export interface CallClaim {
   readonly fence: number;
 }
 
+/** A claim with the version that the call runs. */
+type VersionedClaim = CallClaim & Pick<CallsTable, "tool_version">;
+
 export interface LeaseOptions {
   readonly owner: string;
   /** End of the lease in ms since 1970. */
@@ -111,11 +114,18 @@ export async function countQueued(db: Db, owner: string | { readonly keyId: stri
   return Number(count);
 }
 
-/** Records that a claimed call is about to run. Returns false if its claim has been lost; the call must not run then. */
-export async function markStarted(db: Db, { id, fence }: CallClaim, startedAt: number): Promise<boolean> {
+/**
+ * Records that a claimed call is about to run, and which version: if the process dies, that version says whether the call may run again. Returns
+ * false if its claim has been lost; the call must not run then.
+ */
+export async function markStarted(
+  db: Db,
+  { id, fence, tool_version }: VersionedClaim,
+  startedAt: number,
+): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("calls")
-    .set({ effects: "possible", started_at: startedAt })
+    .set({ effects: "possible", started_at: startedAt, tool_version })
     .where("id", "=", id)
     .where("fence", "=", fence)
     .where("state", "=", "running")
@@ -198,12 +208,18 @@ const queuedAt = (runAt: number) =>
 /**
  * Puts a claimed call that has not begun back into the queue; the claim does not count as an attempt. Returns false if another process has
  * claimed it, or someone wants to cancel it.
+ * @param claim with the version that its caller has named: another one is chosen again
  */
-export async function putBackCall(db: Db, { id, fence }: CallClaim, runAt: number): Promise<boolean> {
+export async function putBackCall(
+  db: Db,
+  { id, fence, tool_version }: VersionedClaim,
+  runAt: number,
+): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable("calls")
     .set((column) => ({
       ...queuedAt(runAt),
+      tool_version,
       fence: column("fence", "+", 1),
       attempts: column("attempts", "-", 1),
     }))
