@@ -259,13 +259,7 @@ export class ToolRegistrar {
 
   /** Removes a tool. Returns false if the owner has no tool of this name. */
   remove(name: string, tenantId: string | undefined): boolean {
-    const tool = this.#dependencies.router.registry.get(name, tenantId);
-    const isRemoved = this.#dependencies.router.registry.remove(name, tenantId);
-    if (!isRemoved) return false;
-    if (tool !== undefined && tool.tenantId === tenantId) {
-      for (const { executor } of tool.release?.tools ?? [tool]) executor.retire?.();
-      this.#dependencies.router.forgetHealthOf(tool);
-    }
+    if (!this.#dependencies.router.remove(name, tenantId)) return false;
     // An update that was requested earlier must not add the tool again.
     using change = this.#updates.begin();
     change.done(name, tenantId);

@@ -50,6 +50,8 @@ export interface CallRunnerDependencies extends CallAdmissionDependencies {
   readonly onInternalError: ((error: ToolError) => unknown) | undefined;
   /** Returns whether a later version replaced this one. */
   readonly isUpdated: (tool: RegisteredTool) => boolean;
+  /** Returns whether a later version replaced this one, or the tool was removed. */
+  readonly hasEnded: (tool: RegisteredTool) => boolean;
 }
 
 /** How a call came to the router. */
@@ -107,6 +109,7 @@ export class CallRunner {
   readonly #observerSources: ObserverSources | undefined;
   readonly #onInternalError: ((error: ToolError) => unknown) | undefined;
   readonly #isUpdated: (tool: RegisteredTool) => boolean;
+  readonly #hasEnded: (tool: RegisteredTool) => boolean;
   /** Whether new calls, other than nested ones, are rejected because the router shuts down. */
   isDraining = false;
 
@@ -125,6 +128,7 @@ export class CallRunner {
     this.#observerSources = dependencies.observerSources;
     this.#onInternalError = dependencies.onInternalError;
     this.#isUpdated = dependencies.isUpdated;
+    this.#hasEnded = dependencies.hasEnded;
   }
 
   /** Runs one call. Never throws and never rejects: every failure is a ToolResult. */
@@ -244,8 +248,8 @@ export class CallRunner {
     const executed = withBytes(await executeCall(tool.executor, call, log), call, chunks?.bytes ?? 0);
     if (executed.isCharged === true) flight.quotas = undefined;
     tracked.state = "ending";
-    // The outcome of an old version says nothing about the version that replaced it.
-    this.#health.record(tool.executor, call.tenantId, admission, this.#isUpdated(tool) ? undefined : executed);
+    // The outcome of an old version says nothing about the version that replaced it, and a removed tool has no health.
+    this.#health.record(tool.executor, call.tenantId, admission, this.#hasEnded(tool) ? undefined : executed);
     const noted = observer === undefined ? executed : await observer.afterExecute(executed);
     const execution = tracked.cancelled === undefined ? noted : { usage: noted.usage, error: tracked.cancelled };
     const usage = { ...execution.usage, logsDropped: execution.usage.logsDropped + log.dropped };

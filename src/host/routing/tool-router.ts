@@ -72,8 +72,8 @@ export class ToolRouter implements AsyncDisposable {
   readonly #inFlight = new LinkedList<Flight>();
   /** @internal calls that were accepted and have no result yet; a ToolInvoker adds those that wait for a slot */
   readonly calls: OpenCalls = new OpenCalls();
-  /** Executors of versions that were replaced by an update. Undefined before the first update, which saves each call a look-up. */
-  #updated: WeakSet<ToolExecutor> | undefined;
+  /** Executors of versions that were updated or removed. Undefined before the first one, which saves each call a look-up. */
+  #ended: WeakMap<ToolExecutor, "updated" | "removed"> | undefined;
   readonly #thread = new SchemaThread();
   readonly #gate: ToolGate | undefined;
   readonly #health: SourceHealthRegistry;
@@ -140,7 +140,8 @@ export class ToolRouter implements AsyncDisposable {
       discoveries: this.#discoveries,
       observerSources: Object.values(observers).some((observer) => observer !== undefined) ? observers : undefined,
       onInternalError,
-      isUpdated: ({ executor }) => this.#updated?.has(executor) === true,
+      isUpdated: ({ executor }) => this.#ended?.get(executor) === "updated",
+      hasEnded: ({ executor }) => this.#ended?.has(executor) === true,
     });
   }
 
@@ -222,7 +223,21 @@ export class ToolRouter implements AsyncDisposable {
    */
   add(tool: RegisteredTool): void {
     this.registry.add(tool);
-    this.forgetHealthOf(tool);
+    this.#ended?.delete(tool.executor);
+    this.#forgetHealthOf(tool);
+  }
+
+  /**
+   * Removes the owner's tool of this name, with all versions of a release. Clears its health record and releases its warm isolates. Returns
+   * false if the owner has no tool of this name.
+   * @internal the tool's tenant must be resolved
+   */
+  remove(name: string, tenantId: string | undefined): boolean {
+    const tool = this.registry.get(name, tenantId);
+    if (!this.registry.remove(name, tenantId)) return false;
+    if (tool !== undefined && tool.tenantId === tenantId)
+      for (const version of tool.release?.tools ?? [tool]) this.#end(version, "removed");
+    return true;
   }
 
   /**
@@ -236,14 +251,8 @@ export class ToolRouter implements AsyncDisposable {
     const { tenantId, executor } = tool;
     const before = this.registry.get(name, tenantId);
     if (before === undefined || before.tenantId !== tenantId || !this.registry.replace(tool)) return false;
-    if (before.executor !== executor) {
-      this.#updated ??= new WeakSet();
-      this.#updated.add(before.executor);
-      before.executor.retire?.();
-    }
-    // It can be in another language, whose source has another id.
-    this.forgetHealthOf(before);
-    this.forgetHealthOf(tool);
+    if (before.executor !== executor) this.#end(before, "updated");
+    this.#forgetHealthOf(tool);
     return true;
   }
 
@@ -259,18 +268,19 @@ export class ToolRouter implements AsyncDisposable {
     if (!isOwn || !this.registry.replace(tool)) this.add(tool);
     const kept = new Set(release?.tools.map(({ executor }) => executor));
     const ended = isOwn ? (before.release?.tools ?? []) : [];
-    for (const dropped of ended) {
-      const { executor } = dropped;
-      if (kept.has(executor)) continue;
-      this.#updated ??= new WeakSet();
-      this.#updated.add(executor);
-      executor.retire?.();
-      this.forgetHealthOf(dropped);
-    }
+    for (const version of ended) if (!kept.has(version.executor)) this.#end(version, "updated");
   }
 
-  /** Clears the health record of a tool that is removed, or that had this name before. @internal */
-  forgetHealthOf({ definition, tenantId, executor }: RegisteredTool): void {
+  /** Releases the warm isolates of a version, and clears its health record, which its running calls no longer change. */
+  #end(version: RegisteredTool, how: "updated" | "removed"): void {
+    this.#ended ??= new WeakMap();
+    this.#ended.set(version.executor, how);
+    version.executor.retire?.();
+    this.#forgetHealthOf(version);
+  }
+
+  /** Clears the health record of a tool that ends, or that had this name before. Its source has another id in each language. */
+  #forgetHealthOf({ definition, tenantId, executor }: RegisteredTool): void {
     const { source, sourceId } = executor;
     if (sourceId === `${source}:${definition.name}`) this.#health.forget(sourceId, tenantId);
   }

@@ -153,12 +153,10 @@ export class TenantLifecycle {
     const late = await sessions.closeAll(tenantId);
     const before = this.#toolsOf(tenantId).length;
     const upstream = await mcp.deleteTenant(tenantId);
-    for (const { definition, tenantId: owner, executor } of this.#toolsOf(tenantId)) {
-      if (router.registry.remove(definition.name, owner)) executor.retire?.();
-    }
+    const healthRecords = router.forgetHealth(tenantId) + sessionRouter.forgetHealth(tenantId);
+    for (const { definition, tenantId: owner } of this.#toolsOf(tenantId)) router.remove(definition.name, owner);
     router.tenants.invalidate(tenantId);
     this.#dependencies.secondaryToolLists.deleteTenant(tenantId);
-    const healthRecords = router.forgetHealth(tenantId) + sessionRouter.forgetHealth(tenantId);
     const workers = pool.endOwner(this.#dependencies.ownerOf(tenantId), placement === "shared");
     pool.deleteTenant?.(tenantId);
     const runs = await this.#deleteRuns(tenantId);

@@ -293,7 +293,7 @@ export const OF_NO_TENANT: { readonly [name: string]: string } = {
   "ToolRouter.admission": "is internal; the tenant has been resolved",
   "ToolRouter.endCalls": "is internal; the tenant has been resolved",
   "ToolRouter.forgetHealth": "is internal; the tenant has been resolved",
-  "ToolRouter.forgetHealthOf": "is internal; its tool has an owner",
+  "ToolRouter.remove": "is internal; the owner has been resolved",
   "ToolRouter.executeAccepted": "is internal; the context names the tenant, as in execute",
   "ToolInvoker.settled": "is internal; the tenant has been resolved",
   "McpManager.deleteTenant": "is internal; the tenant has been resolved",

@@ -8,6 +8,7 @@ import { NO_USAGE } from "../../../../src/host/contract/tool-call.ts";
 import type { HostFunction } from "../../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../../src/host/glovebox/glovebox.ts";
 import { SourceHealthRegistry } from "../../../../src/host/routing/health/source-health.ts";
+import { ToolRelease } from "../../../../src/host/routing/tool-release.ts";
 import { ToolRouter } from "../../../../src/host/routing/tool-router.ts";
 import { type ErrorCode, ToolError } from "../../../../src/sandbox/contract/errors.ts";
 import { freePort } from "../../../support/free-port.ts";
@@ -335,6 +336,49 @@ test.for<[string, (own: Glovebox) => unknown]>([
   expect(own.health()).toMatchObject([{ sourceId: "sandbox:die", state: "open" }]);
   await change(own);
   expect(own.health().filter(({ state }) => state !== "closed")).toEqual([]);
+});
+
+test.for<[string, (own: Glovebox) => unknown]>([
+  ["removed", (own) => own.removeTool("die")],
+  ["updated", (own) => own.updateTool({ name: "die", source: "export default () => 1;" })],
+])("a call that runs while its tool is %s opens no circuit", async ([, change]) => {
+  await using own = await makeGlovebox({ health: { ...HEALTH, failures: 1 } });
+  const source =
+    "export default () => { console.log('here'); return new Promise(() => setTimeout(() => {}, 60_000)); }";
+  await own.addTool({ name: "die", source });
+  const begun = Promise.withResolvers<void>();
+  const running = own.execute({ id: "c1", toolName: "die" }, { onLog: () => begun.resolve() });
+  await begun.promise;
+  await change(own);
+  for (const pid of own.workerPids) process.kill(pid, "SIGKILL");
+  expect(codeOf(await running)).toBe("SANDBOX_CRASHED");
+  expect(own.health().filter(({ state }) => state !== "closed")).toEqual([]);
+});
+
+test("a removed release leaves no open circuit of a version in another language", async () => {
+  await using router = new ToolRouter({ health: { ...HEALTH, failures: 1 } });
+  const toolOf = (source: "sandbox" | "python") =>
+    makeTool({
+      executor: {
+        source,
+        sourceId: `${source}:probe`,
+        wants: "value",
+        execute: async () => ({
+          usage: NO_USAGE,
+          error: new ToolError("SANDBOX_CRASHED", "Ended"),
+          isSourceFailure: true,
+        }),
+      },
+    });
+  const release = new ToolRelease([
+    { version: "1", weight: 1, tool: toolOf("sandbox") },
+    { version: "2", weight: 0, tool: toolOf("python") },
+  ]);
+  router.setRelease({ ...release.main, release });
+  for (const toolVersion of ["1", "2"]) await run(router, {}, { toolVersion });
+  expect(router.health().map(({ state }) => state)).toEqual(["open", "open"]);
+  expect(router.remove("probe", undefined)).toBe(true);
+  expect(router.health()).toEqual([]);
 });
 
 test("counts the end of a process once, however many calls it ends", async () => {
