@@ -1,5 +1,6 @@
 // The capability behind `tools.NAME(input)` in code: finds the tool by its name in code, requests approval where the rule demands it, and runs
 // the call through the router, with the tenant, the limits and the remaining time of the run.
+import { isRepeatableTool } from "../../sandbox/contract/definition.ts";
 import { type JsonValue, unavailable } from "../../sandbox/contract/errors.ts";
 import type { Capability, CapabilityContext } from "../capabilities/capability.ts";
 import { callNested, defineToolCalls, type NestedRouter, pinTo, type ToolPin } from "../capabilities/tools.ts";
@@ -54,8 +55,8 @@ export function rulesOf(
 ): ToolCallRules {
   return {
     isRepeatable: ({ name }) => {
-      const annotations = api.find(name)?.definition.annotations;
-      return annotations?.idempotentHint === true || annotations?.readOnlyHint === true;
+      const tool = api.find(name);
+      return tool !== undefined && isRepeatableTool(tool.definition);
     },
     approvalOf: async ({ name, args }) => {
       const tool = api.find(name);

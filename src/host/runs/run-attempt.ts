@@ -269,6 +269,9 @@ export class RunAttempt {
     if (call instanceof ToolError) return await this.#answer(id, failure(call.code, call.message));
     const mayRepeat = call === undefined ? isRepeatable(name, text) : this.#callRules?.isRepeatable(call) === true;
     if (mayRepeat) {
+      // The client may have left while it was asked to approve the call, and the rule may have changed.
+      const unapproved = call && known.wait === undefined && (await this.#requireApproval(known, call, text));
+      if (unapproved) return unapproved;
       if (call !== undefined && known.wait?.toolDigest !== undefined)
         this.#callRules?.noteApproved(call, known.wait.toolDigest);
       return { kind: "execute" };
@@ -314,24 +317,30 @@ export class RunAttempt {
       await this.#append([request]);
       return await this.#answer(id, failure(call.code, call.message));
     }
-    const toApprove = call && (await this.#callRules?.approvalOf(call));
-    if (toApprove !== undefined && this.#isRollingBack) {
-      await this.#append([request]);
-      const message = "A function of ctx.onRollback cannot wait for an approval, so the call was not run";
-      return await this.#answer(id, failure("APPROVAL_REQUIRED", message));
-    }
-    if (toApprove !== undefined) {
-      const { expiresInMs, ...shown } = toApprove;
-      const until = expiresInMs === undefined ? {} : { until: this.#options.now() + expiresInMs };
-      const asked = { id, kind: "approval", ...shown, ...until } as const;
-      await this.#append([{ ...request, wait: asked }]);
-      return await this.#waitForCall(asked, text);
-    }
+    const unapproved = call && (await this.#requireApproval(request, call, text));
+    if (unapproved !== undefined) return unapproved;
     if (name !== "waitFor" && !isElicited) {
       await this.#append([request]);
       return { kind: "execute" };
     }
     return await this.#beginWait(request, text);
+  }
+
+  /** Lets the run wait if a person must approve a call. Returns undefined if the call needs no approval. */
+  async #requireApproval(request: RequestEntry, call: RequestedCall, text: string): Promise<RunDecision | undefined> {
+    const { id } = request;
+    const toApprove = await this.#callRules?.approvalOf(call);
+    if (toApprove === undefined) return undefined;
+    if (this.#isRollingBack) {
+      await this.#append([request]);
+      const message = "A function of ctx.onRollback cannot wait for an approval, so the call was not run";
+      return await this.#answer(id, failure("APPROVAL_REQUIRED", message));
+    }
+    const { expiresInMs, ...shown } = toApprove;
+    const until = expiresInMs === undefined ? {} : { until: this.#options.now() + expiresInMs };
+    const asked = { id, kind: "approval", ...shown, ...until } as const;
+    await this.#append([{ ...request, wait: asked }]);
+    return await this.#waitForCall(asked, text);
   }
 
   /** Stores a request with what the run waits for. A second entry of a request takes the place of the first. */

@@ -1,5 +1,6 @@
 // Decides which calls that the run of a tool makes with ctx.tools wait for an approval, and which may be made again.
 import { readRequestedList } from "../../sandbox/contract/capability-requests.ts";
+import { isRepeatableTool } from "../../sandbox/contract/definition.ts";
 import { digestOfTool } from "../pipeline/tool-digest.ts";
 import { matchesName } from "../routing/name-wildcard.ts";
 import type { ToolRouter } from "../routing/tool-router.ts";
@@ -26,8 +27,8 @@ export function rulesOfToolRun({ registry, tenantId, approved, ...run }: ToolRun
     patterns === undefined || patterns.some((pattern) => typeof pattern === "string" && matchesName(pattern, name));
   return {
     isRepeatable: ({ name }) => {
-      const { annotations } = registry.get(name, tenantId)?.definition ?? {};
-      return annotations?.idempotentHint === true || annotations?.readOnlyHint === true;
+      const tool = registry.get(name, tenantId);
+      return tool !== undefined && isRepeatableTool(tool.definition);
     },
     approvalOf: async ({ name: toolName, args }) => {
       if (run.approvalOf === undefined || !isRequested(toolName)) return undefined;

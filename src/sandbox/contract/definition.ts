@@ -55,6 +55,12 @@ export interface ToolDefinition {
 export const trustedAnnotations = ({ annotations, origin }: ToolDefinition): ToolAnnotations | undefined =>
   origin?.isTrusted === false ? undefined : annotations;
 
+/** Whether a call of the tool may be made again when it is not known how it has ended. */
+export function isRepeatableTool(definition: ToolDefinition): boolean {
+  const annotations = trustedAnnotations(definition);
+  return annotations?.idempotentHint === true || annotations?.readOnlyHint === true;
+}
+
 /** The upstream server of a tool. Set by the host, never by the tool's author. */
 export interface ToolOrigin {
   readonly server: string;

@@ -104,6 +104,31 @@ test("goes on after a crash at every point, and repeats neither turns nor calls"
   }
 });
 
+test("does not repeat a call because a server that is not trusted says that it may", async () => {
+  const origin = { server: "up", toolName: "pay", isTrusted: false };
+  glovebox.router.register("pay", { annotations: { readOnlyHint: true }, origin }, () => effects.push("paid"));
+  const pay = call("c1", "pay", {});
+  const turn: readonly ModelEvent[] = [callEvent(pay), finish([pay])];
+  const payOnce: Model = async function* ({ messages: { length } }) {
+    yield* length === 1 ? turn : [textEvent("Done"), finish(["Done"])];
+  };
+  const store = new CrashingStore();
+  const runAgain = async (): Promise<AgentOutcome> => {
+    await using journal = await openAgentJournal({ store, id: "a" });
+    return await new AgentLoop({ model: journal.model(payOnce), router: journal.router(glovebox) }).run({ messages });
+  };
+  // The turn and the beginning of the call are stored, its result is not.
+  store.crashAfter(2);
+  await runAgain().catch(() => undefined);
+  store.crashAfter(Number.POSITIVE_INFINITY);
+  const outcome = await runAgain();
+  expect(outcome.messages.find(({ role }) => role === "tool")).toMatchObject({
+    result: { error: { code: "TOOL_FAILED", details: { effects: "possible" } } },
+  });
+  expect(effects).toEqual(["paid"]);
+  await glovebox.removeTool("pay");
+});
+
 test("belongs to one process at a time", async () => {
   class Leased extends CrashingStore {
     override claim(...args: Parameters<CrashingStore["claim"]>): ReturnType<CrashingStore["claim"]> {

@@ -246,6 +246,42 @@ raise ValueError("no")`;
     expect(await call(codeMode, "run_code", { code: "return (" })).toMatchObject({ status: "rejected" });
   });
 
+  test.for([
+    ["a tool that may be called again waits for an approval", undefined],
+    [
+      "a tool of a server that is not trusted is not called again",
+      { server: "up", toolName: "reset", isTrusted: false },
+    ],
+  ] as const)("after a restart while its client is asked, %s", async ([, origin]) => {
+    const annotations = { destructiveHint: true, idempotentHint: true };
+    glovebox.router.register("reset", { annotations, origin }, () => effects.push("reset"));
+    const store = new CrashingStore();
+    effects.length = 0;
+    const first = open(store, { needsApproval: ["reset"] });
+    const asked = Promise.withResolvers<void>();
+    const elicit = (): Promise<never> => {
+      asked.resolve();
+      return new Promise(() => {});
+    };
+    const code = "return await tools.reset({}).catch((error) => error.code)";
+    const stopped = call(first, "run_code", { code }, { client: { elicit } }).catch(() => undefined);
+    await asked.promise;
+    const [{ id } = { id: "" }] = (await first.runs?.list()) ?? [];
+    await first.close();
+    await stopped;
+    await using second = open(store, { needsApproval: ["reset"] });
+    const run = await second.runs?.resume(id);
+    expect(effects).toEqual([]);
+    if (origin === undefined) {
+      expect(run).toMatchObject({ state: "suspended", waits: [{ kind: "approval", toolName: "reset" }] });
+      await second.runs?.signal(id, { approval: run?.waits[0]?.id ?? 0, approved: true });
+      expect(effects).toEqual(["reset"]);
+    } else {
+      expect(run?.result).toMatchObject({ output: { status: "ok", value: "EFFECTS_POSSIBLE" } });
+    }
+    await glovebox.removeTool("reset");
+  });
+
   test("is counted once for its call, and charged once for what it used; a continuation counts by itself", async () => {
     const begun = Date.now();
     const charges: QuotaCharge[] = [];

@@ -2,6 +2,7 @@
 // one, without asking the model again for what it has said, and without making a call twice.
 import { createHash } from "node:crypto";
 import * as z from "zod";
+import { isRepeatableTool } from "../../../sandbox/contract/definition.ts";
 import { type JsonValue, ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import { describeKind, strictObject } from "../../../sandbox/contract/plain-object.ts";
 import { parseOptions } from "../../config/option-errors.ts";
@@ -294,8 +295,8 @@ const interrupted = (toolName: string): ToolError =>
   });
 
 async function isRepeatable(router: CallRouter, toolName: string, tenantId: string | undefined): Promise<boolean> {
-  const { annotations } = (await toolsOf(router, tenantId)).find(({ name }) => name === toolName) ?? {};
-  return annotations?.idempotentHint === true || annotations?.readOnlyHint === true;
+  const definition = (await toolsOf(router, tenantId)).find(({ name }) => name === toolName);
+  return definition !== undefined && isRepeatableTool(definition);
 }
 
 function parseEntry(text: string): Entry {
