@@ -42,6 +42,8 @@ let origin: string;
 let server: Server;
 let api: ReturnType<typeof apiOf>;
 let requests = 0;
+/** Paths that the registry was requested. */
+const fetched: string[] = [];
 /** Requests that the registry never answers. */
 let slowRequests = 0;
 let place: string;
@@ -75,6 +77,7 @@ beforeAll(async () => {
   registry.on("request", (request, response) => {
     requests += 1;
     const url = request.url ?? "";
+    fetched.push(url);
     if (url.startsWith("/slow/")) {
       slowRequests += 1;
       return;
@@ -198,6 +201,25 @@ describe("an upload with a lockfile", () => {
     expect(status).toBe(422);
     expect(JSON.stringify(body)).toMatch(/BUNDLE_FAILED.*npm could not install the packages.*EINTEGRITY|integrity/s);
     expect(JSON.stringify(body)).not.toContain("/tmp");
+  });
+
+  test("gets no other package of the registry under an allowed name", async () => {
+    const url = "/evil/-/evil-1.0.0.tgz";
+    tarballs.set(url, await pack({ "package.json": "{}", "index.js": "export const greet = () => 'evil';" }));
+    const before = fetched.length;
+    const { status, body } = await deploy(
+      "named",
+      greetWith({ resolved: `${origin}${url}`, integrity: tarballs.get(url)?.integrity }),
+    );
+    expect([status, JSON.stringify(body)]).toEqual([422, expect.stringContaining("EINTEGRITY")]);
+    expect(fetched.slice(before)).not.toContain(url);
+  });
+
+  test("is installed from a registry whose URLs have another form", async () => {
+    const deployed = await deploy("form", greetWith({ resolved: `${origin}/download/greet/1.0.0/5e1f` }));
+    expect([deployed.status, deployed.body.error]).toEqual([201, undefined]);
+    const { body } = await api<Json>("POST", "/v1/tenants/acme/tools/form/calls", { input: { name: "Ada" } });
+    expect(body.output).toBe("Hello Ada");
   });
 
   test("is rejected if the manifest requests another package", async () => {
@@ -390,6 +412,26 @@ describe("checkLockfile()", () => {
   test("accepts allowed packages of the registry, also nested and bundled ones", async () => {
     await check({ "node_modules/greet": entry, "node_modules/greet/node_modules/@words/b": entry });
     await check({ "node_modules/greet": entry, "node_modules/greet/node_modules/@words/b": { inBundle: true } });
+  });
+
+  test.for([
+    ["greet/-/greet-1.0.0.tgz", true],
+    ["greet/-/@words/greet-1.0.0.tgz", true],
+    ["evil/-/evil-1.0.0.tgz", false],
+    ["evil/greet/-/greet-1.0.0.tgz", false],
+    ["greet/-/../../evil/-/evil-1.0.0.tgz", false],
+    ["greet/-/..%2F..%2Fevil%2F-%2Fevil-1.0.0.tgz", false],
+    ["greet/-/greet-1.0.0.tgz?to=/evil/-/evil-1.0.0.tgz", false],
+    ["download/greet/1.0.0/5e1f", false],
+  ] as const)("keeps a URL only if it is one of the package: %s", async ([path, isKept]) => {
+    const resolved = new URL(path, rules.registry).href;
+    for (const [folder, more] of [
+      ["greet", {}],
+      ["@words/own", { name: "greet" }],
+    ] as const) {
+      const { packages } = JSON.parse(await check({ [`node_modules/${folder}`]: { ...entry, ...more, resolved } }));
+      expect(packages[`node_modules/${folder}`].resolved).toBe(isKept ? resolved : undefined);
+    }
   });
 
   test.for<readonly [string, Json, string]>([

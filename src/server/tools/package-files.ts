@@ -27,6 +27,8 @@ const ALIAS_PATTERN = new RegExp(`^npm:(${NAME})(?:@(.*))?$`, "i");
 /** Versions, ranges and tags. npm takes a text with a colon or a slash, a path or the name of an archive for a place to fetch from. */
 const RANGE_PATTERN = /^(?!\s*\.)(?!.*\.(?:tgz|tar|tar\.gz)\s*$)[\w .^~<>=*|+-]*$/i;
 const SHA512_PATTERN = /^sha512-[A-Za-z0-9+/]{86}==$/;
+/** The file of a package in a URL. Some registries repeat the scope. No encoded characters, which a registry could take for a path. */
+const TARBALL_PATTERN = new RegExp(`^(?:@${PART}/)?[\\w.~+-]+\\.tgz$`, "i");
 /** The hash of nothing that can be downloaded. */
 const NO_CONTENT = `sha512-${Buffer.alloc(64).toString("base64")}`;
 
@@ -180,7 +182,8 @@ function checkEntry(path: string, value: unknown, rules: PackageRules): Entry {
   const { data: entry } = parsed;
   const folder = PATH_PATTERN.exec(path)?.[1];
   if (folder === undefined || entry.link === true) throw invalid(`${where}: Expected a package of the registry`);
-  for (const used of new Set([entry.name ?? folder, folder])) requireAllowed(used, where, rules);
+  const name = entry.name ?? folder;
+  for (const used of new Set([name, folder])) requireAllowed(used, where, rules);
   checkDependencies(entry, where, rules);
   if (entry.inBundle === true && entry.resolved === undefined) {
     // npm decides itself which packages are in others. One that is not would be fetched: without a hash, whatever its version is.
@@ -191,5 +194,9 @@ function checkEntry(path: string, value: unknown, rules: PackageRules): Entry {
   // Only these: npm uses a weaker hash if it cannot read a strong one.
   const hashes = (entry.integrity ?? "").split(/\s+/).filter((hash) => SHA512_PATTERN.test(hash));
   if (hashes.length === 0) throw invalid(`${where}: Expected integrity with sha512`);
-  return { ...entry, resolved, integrity: hashes.join(" ") };
+  const checked = { ...entry, integrity: hashes.join(" ") };
+  const below = resolved.slice(rules.registry.length);
+  const file = below.startsWith(`${name}/-/`) ? below.slice(name.length + 3) : "";
+  // npm installs what a URL names, without a look at the name in it. Without one, it gets the URL of the checked name from the registry.
+  return TARBALL_PATTERN.test(file) ? { ...checked, resolved } : { ...checked, resolved: undefined };
 }
