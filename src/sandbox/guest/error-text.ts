@@ -44,6 +44,23 @@ export function withCode<Made extends Error>(error: Made, code: string): Made {
   return error;
 }
 
+const reasons = new WeakMapConstructor<object, { readonly message: string; readonly reason: string }>();
+
+/**
+ * Gives an error whose message is Node's, because libraries compare it, a reason that the call's own error names as well: the caller of a tool
+ * sees no causes.
+ */
+export function withReason<Made extends Error>(error: Made, reason: string): Made {
+  WeakMapPrototypeSet(reasons, error, { message: error.message, reason });
+  return error;
+}
+
+/** Adds the reason of a failure, unless the tool or Python has changed its message. */
+function withReasonText(error: object, message: string): string {
+  const known = WeakMapPrototypeGet(reasons, error);
+  return known?.message === message ? truncateText(`${message}: ${known.reason}`, GUEST_ERROR_LIMITS.message) : message;
+}
+
 /** Truncates text to `maxLength` UTF-16 code units and replaces lone surrogates. */
 export function truncateText(text: string, maxLength: number): string {
   if (text.length <= maxLength) return StringPrototypeToWellFormed(text);
@@ -100,7 +117,7 @@ export function toGuestError(thrown: unknown): GuestError {
   return {
     __proto__: null,
     name: readText(error, "name", GUEST_ERROR_LIMITS.name) ?? "Error",
-    message: text,
+    message: withReasonText(error, text),
     stack: readText(error, "stack", GUEST_ERROR_LIMITS.stack) ?? "",
     ...(code === undefined ? {} : { code }),
     ...(failure?.serial === callState.serial

@@ -11,6 +11,7 @@ import {
   toGuestError,
   truncateText,
   withCode,
+  withReason,
 } from "./error-text.ts";
 import { openFetchChannel } from "./fetch-channel.ts";
 import { listenForAnswers, post, postWithBytes, requestFromWorker } from "./host.ts";
@@ -127,7 +128,15 @@ const makePreludeModules = (): PreludeModules => ({
   "prelude:call-state": { callSerial },
   "prelude:module-loader": { createDomException, useBuiltin, usePlatformModule },
   "prelude:coarse-time": { now, timeOrigin },
-  "prelude:error-text": { truncateText, describeValue, createCapabilityError, notGranted, toGuestError, withCode },
+  "prelude:error-text": {
+    truncateText,
+    describeValue,
+    createCapabilityError,
+    notGranted,
+    toGuestError,
+    withCode,
+    withReason,
+  },
   "prelude:fetch-channel": { openFetchChannel },
   "prelude:host": { requestFromWorker, listenForAnswers, post, postWithBytes },
   "prelude:json-output": { serialize, sizeOf, toRejected },

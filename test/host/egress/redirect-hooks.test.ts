@@ -175,7 +175,7 @@ describe("a hook's capability function", () => {
     server.paths.length = 0;
     guard = modifying((input) => ({ ...input, url: input.url.replace("/there", "/302"), redirect: "error" }));
     expect([await fetched("/307"), server.paths]).toEqual([
-      ["TOOL_FAILED", 'fetch failed: the server sent a redirect, and the request has redirect: "error"'],
+      [null, "fetch failed"],
       ["/307", "/302"],
     ]);
   });

@@ -36,10 +36,20 @@ def grant_of(member):
     return "waitFor" if member == "onRollback" else member
 
 
+def _message_of(error):
+    """Returns the message of a rejection. As in Node, that of a failed fetch has its reason and code only in its cause."""
+    message = getattr(error, "message", None) or str(error)
+    cause = getattr(error, "cause", None)
+    reason, code = getattr(cause, "message", None), getattr(cause, "code", None)
+    if getattr(cause, "name", None) != "Error" or not isinstance(reason, str):
+        return message
+    return f"{message}: {reason} ({code})" if isinstance(code, str) else f"{message}: {reason}"
+
+
 def _to_exception(error):
     """Turns a rejection into a Python exception, which keeps the original error."""
     code = getattr(error.js_error if hasattr(error, "js_error") else error, "code", None)
-    exception = CapabilityError(getattr(error, "message", None) or str(error), code if isinstance(code, str) else None)
+    exception = CapabilityError(_message_of(error), code if isinstance(code, str) else None)
     exception._rejection = error
     return exception
 

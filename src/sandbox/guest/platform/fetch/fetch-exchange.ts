@@ -1,4 +1,5 @@
 // Sends one request over the `fetch` capability and receives its response. Both bodies are streamed, and either side can end the exchange.
+import { withCode, withReason } from "../../error-text.ts";
 import type { FetchChannel } from "../../fetch-channel.ts";
 import { Body, type BodySource } from "./fetch-body.ts";
 import { concat, fromBase64, toBase64 } from "./fetch-platform.ts";
@@ -20,19 +21,24 @@ type HostChunk = { readonly base64: string } | { readonly done: true };
 /** Prefix of the host's message for a network failure. */
 const PREFIX = "The exchange failed: ";
 
+/** Returns Node's error of a failed fetch for a reason without a code. */
+export const fetchError = (message: string, reason: string, cause: unknown = new Error(reason)): TypeError =>
+  withReason(new TypeError(message, { cause }), reason);
+
 /**
- * Turns a network failure into Node's error: a TypeError whose cause has the code, such as `ECONNREFUSED`. The message also contains the
- * reason. An error of the host's policy is returned unchanged.
+ * Turns a network failure into Node's error: a TypeError whose cause has the reason and the code, such as `ECONNREFUSED`. Libraries that retry
+ * compare the whole message. An error of the host's policy is returned unchanged.
  */
 function toFetchError(error: unknown, message: string): unknown {
   const { code, networkCode, message: hostMessage } = (error ?? {}) as Partial<Record<string, unknown>>;
   if (code !== "TOOL_FAILED") return error;
   const isKnown = typeof hostMessage === "string" && hostMessage.startsWith(PREFIX);
   const reason = isKnown ? hostMessage.slice(PREFIX.length) : hostMessage;
-  if (typeof networkCode !== "string" || typeof reason !== "string")
-    return new TypeError(isKnown ? `${message}: ${reason}` : message, { cause: error });
-  const cause = Object.assign(new Error(reason), { code: networkCode });
-  return new TypeError(`${message}: ${reason} (${networkCode})`, { cause });
+  if (typeof networkCode === "string" && typeof reason === "string") {
+    const cause = withCode(new Error(reason), networkCode);
+    return withReason(new TypeError(message, { cause }), `${reason} (${networkCode})`);
+  }
+  return isKnown ? fetchError(message, hostMessage.slice(PREFIX.length)) : new TypeError(message, { cause: error });
 }
 
 type WireBody = null | { readonly base64: string } | { readonly stream: true };

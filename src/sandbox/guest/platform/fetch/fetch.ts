@@ -4,7 +4,7 @@ import { addPlatformType } from "../../platform-types.ts";
 import { restatesHost, serverOf } from "../http/restated-headers.ts";
 import { Body, type BodySource } from "./fetch-body.ts";
 import { readDataUrl } from "./fetch-data-url.ts";
-import { Exchange, type FetchExchangeRequest, type OpenedResponse } from "./fetch-exchange.ts";
+import { Exchange, fetchError, type FetchExchangeRequest, type OpenedResponse } from "./fetch-exchange.ts";
 import { formDataEntries } from "./fetch-form-data.ts";
 import { headerListOf, isHeaders } from "./fetch-headers.ts";
 import { blobs, digests, toBase64 } from "./fetch-platform.ts";
@@ -22,9 +22,8 @@ for (const isOurs of [isHeaders, isRequest, isResponse, (value: object) => formD
   addPlatformType({ owns: (value) => typeof value === "object" && value !== null && isOurs(value) });
 }
 
-/** Returns the error of a fetch that sent no request. Its message has the reason too, since a caller of the tool does not see the cause. */
-const failed = (reason: string, cause: unknown = new Error(reason)): TypeError =>
-  new TypeError(`fetch failed: ${reason}`, { cause });
+/** Returns the error of a fetch that sent no request. */
+const failed = (reason: string, cause?: unknown): TypeError => fetchError("fetch failed", reason, cause);
 
 function respondWithDataUrl({ method, url }: RequestState): Response {
   const { type, bytes } = readDataUrl(url.href);
