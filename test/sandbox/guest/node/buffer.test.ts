@@ -1,7 +1,7 @@
 // Compares node:buffer and node:string_decoder in a guest with Node's own.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { expectLikeNode, type GuestTool, openGuest } from "../../../support/guest.ts";
+import { expectLikeNode, type GuestTool, openGuest, runGuest } from "../../../support/guest.ts";
 
 const ENCODINGS = ["utf8", "utf-8", "hex", "base64", "base64url", "latin1", "binary", "ascii", "ucs2", "utf16le"];
 
@@ -23,6 +23,23 @@ function convert({ bytes, text, encodings }: Sample): unknown {
     ];
   });
 }
+
+test("text of one unit for each character needs little memory", async () => {
+  const run = (): unknown => {
+    const bytes = Buffer.alloc(4_000_001, 97);
+    bytes[3_999_999] = 0xe9;
+    const sums: unknown[] = [];
+    for (const encoding of ["latin1", "binary", "ascii", "utf16le", "ucs2"] as const) {
+      const text = bytes.toString(encoding);
+      const back = Buffer.from(text, encoding);
+      const written = Buffer.alloc(10).write(text.slice(-8), 1, encoding);
+      sums.push([encoding, text.length, text.slice(-3), back.length, back.at(-1), back.at(-2), written]);
+    }
+    return [sums, bytes.toString("hex").slice(-6)];
+  };
+  const { value } = await runGuest(run, { memoryMiB: 48 });
+  expect(value).toEqual(run());
+});
 
 describe("Buffer", () => {
   let guest: GuestTool;

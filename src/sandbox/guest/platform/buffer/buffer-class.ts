@@ -7,6 +7,7 @@ import { fromBase64 as decodeBase64, toBase64 } from "./base64.ts";
 import { checkOffset } from "./buffer-arguments.ts";
 import { compareRanges, compareTwo, concatBytes, copyBytes, equalBytes, search } from "./buffer-bytes.ts";
 import { numberMethods } from "./buffer-numbers.ts";
+import { fromAsciiBytes, fromLatin1Bytes, fromUtf16Bytes, toLatin1Bytes, toUtf16Bytes } from "./code-units.ts";
 
 interface NativeCodecs {
   toHex?: (this: Uint8Array) => string;
@@ -59,6 +60,8 @@ function fromHex(text: string): Uint8Array {
   return bytes;
 }
 
+const HEX_DIGITS = "0123456789abcdef";
+
 /** Returns the bytes of text in an encoding that the package reads differently from Node. */
 function readEncoded(text: string, encoding: unknown): Uint8Array | undefined {
   const name = typeof encoding === "string" ? encodingName(encoding) : undefined;
@@ -66,11 +69,16 @@ function readEncoded(text: string, encoding: unknown): Uint8Array | undefined {
   return name === "hex" ? fromHex(text) : undefined;
 }
 
+/** Returns the bytes of text in any encoding but UTF-8. The package makes a list of numbers of it first. */
+function toBytes(text: string, encoding: string): Uint8Array | undefined {
+  if (encoding === "latin1" || encoding === "ascii") return toLatin1Bytes(text);
+  return encoding === "utf16le" ? toUtf16Bytes(text) : readEncoded(text, encoding);
+}
+
 const toBase64Url = (text: string): string => text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 
 /** Methods of the package that do not support base64url, or that are slower than V8's. */
 const packageFrom = statics.from as (...args: unknown[]) => Buffer;
-const packageToString = prototype.toString as unknown as (this: Buffer, ...args: unknown[]) => string;
 const packageWrite = prototype.write as unknown as (this: Buffer, ...args: unknown[]) => number;
 const packageAlloc = statics.alloc as (size: number) => Buffer;
 const packageFill = prototype.fill as unknown as (this: Buffer, ...args: unknown[]) => Buffer;
@@ -108,9 +116,7 @@ const replacements = {
     if (typeof value === "string") {
       const name = typeof encoding === "string" ? encodingName(encoding) : "utf8";
       if (name === undefined) throw unknownEncoding(encoding);
-      if (name === "utf8") return asBuffer(new TextEncoder().encode(value));
-      const bytes = readEncoded(value, name);
-      return bytes === undefined ? packageFrom(value, name) : asBuffer(bytes);
+      return asBuffer(toBytes(value, name) ?? new TextEncoder().encode(value));
     }
     if (typeof value === "number") throw invalidArgument("first argument", CONVERTIBLE, value);
     try {
@@ -151,13 +157,24 @@ const replacements = {
 
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
-function sliceToString(buffer: Buffer, encoding: unknown, start: number, end: number): string | undefined {
-  const name = encoding === undefined ? "utf8" : encodingName(encoding);
-  if (name === undefined) return undefined;
+/** Encodes without V8's codec. */
+function encodeHex(bytes: Uint8Array): string {
+  const digits = new Uint8Array(bytes.length * 2);
+  for (const [index, byte] of bytes.entries()) {
+    digits[index * 2] = HEX_DIGITS.charCodeAt(byte >> 4);
+    digits[index * 2 + 1] = HEX_DIGITS.charCodeAt(byte & 15);
+  }
+  return fromLatin1Bytes(digits);
+}
+
+/** @param name Node's spelling of the encoding */
+function sliceToString(buffer: Buffer, name: string, start: number, end: number): string {
   const bytes = new Uint8Array(buffer.buffer, buffer.byteOffset + start, Math.max(0, end - start));
   if (name === "utf8") return utf8.decode(bytes);
-  if (name === "hex" && toHex !== undefined) return Reflect.apply(toHex, bytes, []);
-  if (name !== "base64" && name !== "base64url") return undefined;
+  if (name === "latin1") return fromLatin1Bytes(bytes);
+  if (name === "ascii") return fromAsciiBytes(bytes);
+  if (name === "utf16le") return fromUtf16Bytes(bytes);
+  if (name === "hex") return toHex === undefined ? encodeHex(bytes) : Reflect.apply(toHex, bytes, []);
   const text = toBase64(bytes);
   return name === "base64" ? text : toBase64Url(text);
 }
@@ -190,20 +207,20 @@ const methods = {
     if (from >= length || to <= from) return "";
     const name = encoding === undefined ? "utf8" : encodingName(encoding);
     if (name === undefined || encoding === "") throw unknownEncoding(encoding);
-    return sliceToString(this, name, from, to) ?? (Reflect.apply(packageToString, this, [name, from, to]) as string);
+    return sliceToString(this, name, from, to);
   },
   write(this: Buffer, text: unknown, ...given: readonly unknown[]): number {
     const [offset, length, encoding] = readWriteArguments(this.length, given);
     if (typeof text !== "string") throw nodeError(TypeError, "ERR_INVALID_ARG_TYPE", "argument must be a string");
-    const read = readEncoded(text, encoding);
+    // No encoding has less than half a byte for a character that it reads, but base64 and hex skip some.
+    const isUnits = encoding === "latin1" || encoding === "ascii" || encoding === "utf16le";
+    const read = toBytes(isUnits ? text.slice(0, length) : text, encoding);
     if (read === undefined) {
-      // The package writes half a code unit at the end.
-      const whole = encoding === "utf16le" ? length - (length % 2) : length;
       // In a view of these bytes alone: the package would write a part of a character where more bytes follow.
-      const room = Buffer.from(this.buffer, this.byteOffset + offset, whole);
-      return Reflect.apply(packageWrite, room, [text, 0, whole, encoding]) as number;
+      const room = Buffer.from(this.buffer, this.byteOffset + offset, length);
+      return Reflect.apply(packageWrite, room, [text, 0, length, encoding]) as number;
     }
-    const bytes = read.subarray(0, length);
+    const bytes = read.subarray(0, encoding === "utf16le" ? length - (length % 2) : length);
     this.set(bytes, offset);
     return bytes.length;
   },
