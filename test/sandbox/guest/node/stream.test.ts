@@ -32,6 +32,27 @@ describe("node:stream", () => {
       },
     ],
     [
+      "keeps as many bytes as in Node before it waits",
+      async () => {
+        const stream = process.getBuiltinModule("node:stream");
+        const { text } = process.getBuiltinModule("node:stream/consumers");
+        const { PassThrough, Readable, Writable } = stream;
+        const passed = new PassThrough();
+        // Nothing reads yet.
+        await stream.promises.pipeline(Readable.from([Buffer.alloc(40_000, 97)]), passed);
+        const sink = new Writable({ write: () => {} });
+        return [
+          (await text(passed)).length,
+          new Readable().readableHighWaterMark,
+          new Readable({ objectMode: true }).readableHighWaterMark,
+          stream.getDefaultHighWaterMark(false),
+          [sink.write(Buffer.alloc(20_000)), sink.write(Buffer.alloc(46_000))],
+          process.getBuiltinModule("node:zlib").createGzip().readableHighWaterMark,
+          process.getBuiltinModule("node:fs").createWriteStream("/tmp/high-water-mark").writableHighWaterMark,
+        ];
+      },
+    ],
+    [
       "gives the bytes of text to web streams",
       async () => {
         const { Duplex, Writable } = process.getBuiltinModule("node:stream");

@@ -12,7 +12,12 @@ export const { Readable, Writable, Duplex, Transform, PassThrough, Stream, pipel
 nameClasses({ Readable, Writable, Duplex, Transform, PassThrough, Stream });
 installWebBridges();
 
-const stream = Stream as unknown as { readonly promises: object };
+const stream = Stream as unknown as {
+  readonly promises: object;
+  setDefaultHighWaterMark(objectMode: boolean, value: number): void;
+};
+// Node's since version 22. The package has that of Node 18.
+stream.setDefaultHighWaterMark(false, 64 * 1024);
 
 type Done = (error?: Error | null) => void;
 type DuplexStream = InstanceType<typeof Duplex>;
