@@ -129,12 +129,27 @@ export function fileOf(descriptor: unknown, syscall: string): OpenFile {
   return file;
 }
 
-/** Grows to the exact size. Doubling the size would be faster, but copies of the volume share the bytes, and files here are small. */
+/**
+ * The file that may write behind its bytes in their buffer. Copies of a file and of the volume share the bytes; they get a buffer of their own
+ * when they grow.
+ */
+const growing = new WeakMap<ArrayBufferLike, FsNode>();
+
 export function writeAt(node: FsNode, bytes: Uint8Array, position: number, syscall: string): void {
   const size = Math.max(node.bytes.length, position + bytes.length);
   current().canGrow(size - node.bytes.length, syscall);
-  const next = new Uint8Array(size);
-  next.set(node.bytes);
+  checkWritable(node, syscall);
+  const next = position > 0 && position === node.bytes.length ? withRoom(node, size) : new Uint8Array(size);
+  if (next.buffer !== node.bytes.buffer) next.set(node.bytes);
   next.set(bytes, position);
   current().setBytes(node, next, syscall);
+}
+
+/** Returns bytes of this size for a file that is appended to, with room for more: many small writes would otherwise copy the file each time. */
+function withRoom(node: FsNode, size: number): Uint8Array {
+  const { buffer } = node.bytes;
+  if (growing.get(buffer) === node && size <= buffer.byteLength) return new Uint8Array(buffer, 0, size);
+  const larger = new ArrayBuffer(size + Math.ceil(size / 2));
+  growing.set(larger, node);
+  return new Uint8Array(larger, 0, size);
 }

@@ -17,7 +17,7 @@ export interface FsNode {
   atimeMs: number;
   ctimeMs: number;
   links: number;
-  /** Bytes of a file. They are never modified in place, so copies of the tree can share them. */
+  /** Bytes of a file. They are never modified in place, so copies of the tree can share them. Their buffer may be longer. */
   bytes: Uint8Array;
   /** Entries of a folder. */
   readonly entries: Map<string, FsNode>;
