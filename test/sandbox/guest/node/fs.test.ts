@@ -46,6 +46,107 @@ describe("node:fs", () => {
       },
     ],
     [
+      "writes the chunks of iterables and streams with its promise forms",
+      async (base) => {
+        const fs = process.getBuiltinModule("node:fs");
+        const { Readable } = process.getBuiltinModule("node:stream");
+        const { writeFile, appendFile, open } = fs.promises;
+        await writeFile(`${base}/stream`, Readable.from(["a", "b"]));
+        await writeFile(`${base}/list`, ["é", Buffer.from("c")] as never, "latin1");
+        await writeFile(`${base}/web`, new Response("body").body as never);
+        await appendFile(`${base}/web`, ["!"] as never);
+        const file = await open(`${base}/handle`, "w");
+        await file.writeFile(new Set(["one", "two"]) as never);
+        await file.appendFile("!");
+        await writeFile(file, " end");
+        await file.close();
+        return [
+          ...["stream", "web", "handle"].map((name) => fs.readFileSync(`${base}/${name}`, "utf8")),
+          fs.readFileSync(`${base}/list`, "latin1"),
+          await writeFile(`${base}/x`, [1] as never).catch((error) => error.code),
+          await writeFile(`${base}/x`, {} as never).catch((error) => error.code),
+        ];
+      },
+    ],
+    [
+      "gives the promises of util.promisify() both results",
+      async (base) => {
+        const fs = process.getBuiltinModule("node:fs");
+        const { promisify } = process.getBuiltinModule("node:util");
+        const fd = fs.openSync(`${base}/f`, "w+");
+        const written = await promisify(fs.write)(fd, Buffer.from("abcdef"), 0, 6, 0);
+        const buffer = Buffer.alloc(3);
+        const read = await promisify(fs.read)(fd, buffer, 0, 3, 1);
+        const several = await promisify(fs.readv)(fd, [Buffer.alloc(2), Buffer.alloc(1)], 3);
+        const { bytesWritten } = await promisify(fs.writev)(fd, [Buffer.from("xy"), Buffer.from("z")], 0);
+        const options = await new Promise((resolve) =>
+          fs.read(fd, { buffer: Buffer.alloc(2), position: 0 }, (_error, count, data) =>
+            resolve([count, String(data)]),
+          ),
+        );
+        const whole = await new Promise((resolve) =>
+          fs.read(fd, (_error, count, data) => resolve([count, data.length])),
+        );
+        const file = await fs.promises.open(`${base}/f`);
+        const first = await file.read({ buffer: Buffer.alloc(2), position: 1 });
+        await file.close();
+        return [
+          whole,
+          [first.bytesRead, String(first.buffer)],
+          [written.bytesWritten, String(written.buffer)],
+          [read.bytesRead, read.buffer === buffer, String(buffer)],
+          [several.bytesRead, several.buffers.map(String)],
+          bytesWritten,
+          options,
+        ];
+      },
+    ],
+    [
+      "copies what the filter lets through",
+      async (base) => {
+        const fs = process.getBuiltinModule("node:fs");
+        fs.mkdirSync(`${base}/a/skipped`, { recursive: true });
+        for (const name of ["x", "y", "skipped/z"]) fs.writeFileSync(`${base}/a/${name}`, name);
+        const seen: string[] = [];
+        const filter = (from: string, to: string): boolean => {
+          seen.push(`${from.slice(base.length)} ${to.slice(base.length)}`);
+          return !/y$|skipped$/.test(from);
+        };
+        fs.cpSync(`${base}/a`, `${base}/b`, { recursive: true, filter });
+        await fs.promises.cp(`${base}/a`, `${base}/c`, {
+          recursive: true,
+          filter: async (...given) => filter(...given),
+        });
+        const failed = await new Promise((resolve) =>
+          fs.cp(`${base}/a`, `${base}/d`, { recursive: true, filter }, (error) =>
+            fs.cp(`${base}/none`, `${base}/e`, {}, (missing) => resolve([error, missing?.code])),
+          ),
+        );
+        return [seen.sort(), ["b", "c", "d"].map((name) => fs.readdirSync(`${base}/${name}`).sort()), failed];
+      },
+    ],
+    [
+      "appends to files that share their bytes",
+      (base) => {
+        const fs = process.getBuiltinModule("node:fs");
+        const add = (name: string, text: string): void => fs.appendFileSync(`${base}/${name}`, text);
+        add("a", "1");
+        add("a", "2");
+        fs.copyFileSync(`${base}/a`, `${base}/b`);
+        add("a", "3");
+        add("b", "4");
+        add("a", "5");
+        fs.truncateSync(`${base}/a`, 2);
+        add("a", "6");
+        add("b", "7");
+        const before = fs.readFileSync(`${base}/b`);
+        add("b", "8");
+        fs.writeFileSync(`${base}/b`, "x", { flag: "r+" });
+        add("b", "9");
+        return ["a", "b"].map((name) => fs.readFileSync(`${base}/${name}`, "utf8")).concat(String(before));
+      },
+    ],
+    [
       "fails as Node does",
       (base) => {
         const fs = process.getBuiltinModule("node:fs");
@@ -198,6 +299,44 @@ describe("node:fs", () => {
     const fresh = [["tmp"], ["loaded"], "top level"];
     expect((await tool.call({ name: "a" })).value).toEqual(fresh);
     expect((await tool.call({ name: "b" })).value).toEqual(fresh);
+  });
+
+  test("appends many lines without a copy of the file for each", async () => {
+    const { value } = await runGuest(
+      async () => {
+        const fs = process.getBuiltinModule("node:fs");
+        const { finished } = process.getBuiltinModule("node:stream/promises");
+        const line = "x".repeat(59);
+        const file = fs.createWriteStream("/log");
+        for (let index = 0; index < 20_000; index += 1) file.write(`${line}\n`);
+        await finished(file.end());
+        let copied = 0;
+        const { set } = Uint8Array.prototype;
+        Uint8Array.prototype.set = function (source, offset) {
+          copied += source.length;
+          set.call(this, source, offset);
+        };
+        for (let index = 0; index < 1_000; index += 1) fs.appendFileSync("/log", `${line}\n`);
+        Uint8Array.prototype.set = set;
+        return [fs.statSync("/log").size, copied < 20_000_000];
+      },
+      { memoryMiB: 256 },
+    );
+    expect(value).toEqual([21_000 * 60, true]);
+  });
+
+  test("an append in one call is not seen by the next one", async () => {
+    await using tool = await openGuest(`(() => {
+      const fs = process.getBuiltinModule("node:fs");
+      fs.appendFileSync("/log", "a");
+      fs.appendFileSync("/log", "b");
+      return ({ text }) => {
+        fs.appendFileSync("/log", text);
+        return fs.readFileSync("/log", "utf8");
+      };
+    })()`);
+    expect((await tool.call({ text: "one" })).value).toBe("abone");
+    expect((await tool.call({ text: "2" })).value).toBe("ab2");
   });
 
   test("limits the bytes, and discloses nothing about the machine", async () => {

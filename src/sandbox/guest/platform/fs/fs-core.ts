@@ -28,6 +28,7 @@ interface Options {
   readonly throwIfNoEntry?: boolean;
   readonly bigint?: boolean;
   readonly errorOnExist?: boolean;
+  readonly filter?: (from: string, to: string) => unknown;
 }
 type Given = Options | string | null | undefined;
 
@@ -84,7 +85,8 @@ export const core = {
   },
   copyFile,
   cp(from: PathLike, to: PathLike, options: Options = {}): void {
-    copyAll(toPath(from, "src"), toPath(to, "dest"), options);
+    const steps = copyAll(toPath(from, "src"), toPath(to, "dest"), options);
+    for (let step = steps.next(); step.done !== true; ) step = steps.next(step.value);
   },
   exists(path: PathLike): boolean {
     try {

@@ -6,6 +6,7 @@ interface CopyOptions {
   readonly recursive?: boolean;
   readonly force?: boolean;
   readonly errorOnExist?: boolean;
+  readonly filter?: (from: string, to: string) => unknown;
 }
 
 export function list(
@@ -55,8 +56,10 @@ export function copyFile(from: PathLike, to: PathLike, mode = 0): void {
   current().setBytes(made, node.bytes, "copyfile");
 }
 
-export function copyAll(from: string, to: string, options: CopyOptions): void {
+/** Copies step by step. Each step yields the result of the filter, and receives the value that it stands for. */
+export function* copyAll(from: string, to: string, options: CopyOptions): Generator<unknown, void, unknown> {
   const node = current().get(from, "cp");
+  if (options.filter !== undefined && !(yield options.filter(from, to))) return;
   if (node.kind !== "folder") {
     const exists = current().find(to, "cp").node !== undefined;
     if (exists && options.force === false) {
@@ -69,7 +72,7 @@ export function copyAll(from: string, to: string, options: CopyOptions): void {
   if (!options.recursive) throw fsError("EISDIR", "cp", from, to);
   if (`${to}/`.startsWith(`${from.replace(/\/$/, "")}/`)) throw fsError("EINVAL", "cp", from, to);
   makeFolders(to, node.mode);
-  for (const name of node.entries.keys()) copyAll(`${from}/${name}`, `${to}/${name}`, options);
+  for (const name of [...node.entries.keys()]) yield* copyAll(`${from}/${name}`, `${to}/${name}`, options);
 }
 
 /** Resolves links and dot segments of an existing path. */

@@ -9,10 +9,11 @@ import { checkFunction, unsupported } from "../shared/node-error.ts";
 import { addUnsupported } from "../shared/unsupported-members.ts";
 import { Readable, Writable } from "../streams/node-stream.ts";
 import { readline } from "../streams/readline.ts";
-import { addPackageFiles, toPath } from "./fs-call-volume.ts";
-import { core, Dirent } from "./fs-core.ts";
+import { addPackageFiles, type PathLike, toPath } from "./fs-call-volume.ts";
+import { core, Dirent, toBytes } from "./fs-core.ts";
 import { Dir } from "./fs-folder.ts";
 import { Stats } from "./fs-stats.ts";
+import { copyAll } from "./fs-trees.ts";
 
 type Callback = (error: unknown, ...values: unknown[]) => void;
 type AnyFunction = (...args: never[]) => unknown;
@@ -20,8 +21,13 @@ declare function queueMicrotask(run: () => void): void;
 
 const call = (run: AnyFunction, args: readonly unknown[]): unknown => Reflect.apply(run, undefined, args);
 
-/** Functions whose callback also receives the buffer. */
-const givesBuffer: ReadonlySet<string> = new Set(["read", "write"]);
+/** Names of the results of functions whose callback also receives what they read or wrote. */
+const TRANSFERS: { readonly [name: string]: readonly [count: string, data: string] } = {
+  read: ["bytesRead", "buffer"],
+  write: ["bytesWritten", "buffer"],
+  readv: ["bytesRead", "buffers"],
+  writev: ["bytesWritten", "buffers"],
+};
 
 function withCallback(name: string, run: AnyFunction): (...args: unknown[]) => void {
   return (...args) => {
@@ -30,13 +36,51 @@ function withCallback(name: string, run: AnyFunction): (...args: unknown[]) => v
     const done = callback as unknown as Callback;
     let outcome: readonly unknown[];
     try {
-      const value = call(run, args);
-      outcome = givesBuffer.has(name) ? [null, value, args[1]] : [null, value];
+      const given = name === "read" ? readArguments(args) : args;
+      const value = call(run, given);
+      outcome = name in TRANSFERS ? [null, value, given[1]] : [null, value];
     } catch (error) {
       outcome = [error];
     }
     queueMicrotask(() => done(...(outcome as [unknown])));
   };
+}
+
+/** Adds the buffer to arguments of `read` that have it in an object with options, or not at all. */
+function readArguments([descriptor, given = {}, ...rest]: readonly unknown[]): readonly unknown[] {
+  if (typeof given !== "object" || given === null || ArrayBuffer.isView(given)) return [descriptor, given, ...rest];
+  const { buffer = Buffer.alloc(16_384) } = given as { readonly buffer?: unknown };
+  return [descriptor, buffer, given];
+}
+
+/** Returns the promise form of a function that transfers bytes: it gives an object with both results. */
+const transferring =
+  (run: AnyFunction, [count, data]: readonly [string, string]) =>
+  async (...args: unknown[]): Promise<object> => {
+    const given = count === "bytesRead" && data === "buffer" ? readArguments(args) : args;
+    return { [count]: call(run, given), [data]: given[1] };
+  };
+
+type WriteOptions = Parameters<typeof core.writeFile>[2];
+
+/** Collects the chunks of an iterable or a stream, which the promise forms of writeFile and appendFile accept. Other data stays as it is. */
+async function collect(data: unknown, options: unknown): Promise<unknown> {
+  if (typeof data !== "object" || data === null || ArrayBuffer.isView(data)) return data;
+  if (!(Symbol.asyncIterator in data || Symbol.iterator in data)) return data;
+  const { encoding } = streamOptions(options);
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of data as AsyncIterable<unknown>) chunks.push(toBytes(chunk, encoding));
+  return Buffer.concat(chunks);
+}
+
+/** Copies with a filter that may return a promise. */
+async function copyWithPromise(
+  from: PathLike,
+  to: PathLike,
+  options: Parameters<typeof copyAll>[2] = {},
+): Promise<void> {
+  const steps = copyAll(toPath(from, "src"), toPath(to, "dest"), options);
+  for (let step = steps.next(); step.done !== true; ) step = steps.next(await step.value);
 }
 
 const withPromise =
@@ -171,8 +215,8 @@ class FileHandle extends EventEmitter {
     super();
     this.fd = fd;
   }
-  async read(buffer: Uint8Array = Buffer.alloc(16_384), ...rest: unknown[]): Promise<unknown> {
-    return { bytesRead: core.read(this.fd, buffer, ...rest), buffer };
+  async read(...given: unknown[]): Promise<unknown> {
+    return await transferring(core.read, ["bytesRead", "buffer"])(this.fd, ...given);
   }
   async write(data: unknown, ...rest: unknown[]): Promise<unknown> {
     return { bytesWritten: core.write(this.fd, data, ...rest), buffer: data };
@@ -191,10 +235,10 @@ class FileHandle extends EventEmitter {
     return core.readFile(this.fd, options);
   }
   async writeFile(data: unknown, options?: string): Promise<void> {
-    core.writeFile(this.fd, data, options);
+    core.writeFile(this.fd, await collect(data, options), options);
   }
-  async appendFile(data: unknown): Promise<void> {
-    core.write(this.fd, data);
+  async appendFile(data: unknown, options?: string): Promise<void> {
+    await this.writeFile(data, options);
   }
   async stat(): Promise<unknown> {
     return core.fstat(this.fd);
@@ -280,6 +324,11 @@ for (const name of [
 ]) {
   delete promises[name];
 }
+for (const write of [core.writeFile, core.appendFile]) {
+  promises[write.name] = async (file: PathLike | FileHandle, data: unknown, options?: WriteOptions): Promise<void> =>
+    write(file instanceof FileHandle ? file.fd : file, await collect(data, options), options);
+}
+promises.cp = copyWithPromise;
 promises.open = async (...args: Parameters<typeof core.open>) => new FileHandle(core.open(...args));
 
 const fs: { [name: string]: unknown } = {
@@ -311,6 +360,15 @@ for (const [name, run] of Object.entries(functions)) {
   fs[`${name}Sync`] = run;
 }
 const custom = Symbol.for("nodejs.util.promisify.custom");
+for (const [name, names] of Object.entries(TRANSFERS)) {
+  Object.defineProperty(fs[name], custom, { value: transferring(functions[name] as AnyFunction, names) });
+}
+fs.cp = (...args: unknown[]): void => {
+  const callback = args.pop();
+  checkFunction(callback, "cb");
+  const done = callback as unknown as Callback;
+  copyWithPromise(...(args as Parameters<typeof copyWithPromise>)).then(() => done(null), done);
+};
 /** The only callback in Node's fs without an error argument. */
 const exists = (path: unknown, callback: (exists: boolean) => void): void => {
   const found = core.exists(path as string);
