@@ -15,7 +15,7 @@ export interface PackageRules {
   readonly registry: string;
 }
 
-/** Maximum number of entries of a lockfile, and of dependencies of an entry. Values are counted before each is checked. */
+/** Maximum number of packages of a lockfile, next to the tool itself, and of dependencies of an entry. Values are counted before each is checked. */
 const MAX_PACKAGES = 1_000;
 const MAX_FILE_LENGTH = 4 * 1024 * 1024;
 
@@ -79,7 +79,10 @@ const EntrySchema = z.object({
 type Entry = z.output<typeof EntrySchema>;
 const LockSchema = z.object({
   lockfileVersion: z.union([z.literal(2), z.literal(3)], { error: "Expected lockfileVersion 2 or 3" }),
-  packages: limitedRecord(z.string().max(1_024), z.unknown(), { max: MAX_PACKAGES, what: "packages" }),
+  packages: limitedRecord(z.string().max(1_024), z.unknown(), {
+    max: MAX_PACKAGES + 1,
+    what: "packages, with the tool itself",
+  }),
 });
 
 const invalid = (why: string): ToolError => new ToolError("PARAM_INVALID", why);
