@@ -161,8 +161,12 @@ describe.for(STORES)("with %s", (kind) => {
     const calls = JSON.stringify([{ callId: LONG }]);
     const rows = Array.from({ length: COUNT }, (_, n) => endedRow(begun + n, { calls }));
     await insertCalls(database.db, rows);
-    const pages = await readAll<{ items: { id: string }[]; next: string | null }>("/v1/tenants/acme/calls?limit=200");
-    expect(pages.flatMap(({ items }) => items.map(({ id }) => id))).toEqual(rows.map(({ id }) => id).toReversed());
+    for (const filter of ["", "&state=succeeded"]) {
+      const pages = await readAll<{ items: { id: string }[]; next: string | null }>(
+        `/v1/tenants/acme/calls?limit=200${filter}`,
+      );
+      expect(pages.flatMap(({ items }) => items.map(({ id }) => id))).toEqual(rows.map(({ id }) => id).toReversed());
+    }
   });
 
   test("tenants with long policies, and the audit log of their changes", async () => {

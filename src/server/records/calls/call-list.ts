@@ -30,7 +30,7 @@ const MAX_SEARCHED = 20_000;
 
 export interface CallPage {
   readonly rows: readonly CallRow[];
-  /** Id from which the next page continues; null on the last one. A page with few calls is not the last: of a filtered list, or of long calls. */
+  /** Id from which the next page continues; null on the last one. A page can have fewer calls than `limit` and not be the last: of a filtered list, or of long calls. */
   readonly next: string | null;
 }
 
@@ -66,45 +66,48 @@ export async function listCalls(db: Db, tenantId: string | undefined, filter: Ca
     const rest = cursor === undefined ? query : query.where("id", "<", cursor);
     return await rest.limit(count).execute();
   };
-  const { rows, hasMore } = await readBoundedPage(limit, read, (row) =>
-    bytesOfTexts(row.input, row.output, row.error, row.calls),
-  );
+  const { rows, hasMore } = await readBoundedPage(limit, read, bytesOfCall);
   return { rows, next: hasMore ? (rows.at(-1)?.id ?? null) : null };
 }
+
+const bytesOfCall = ({ input, output, error, calls }: CallRow): number => bytesOfTexts(input, output, error, calls);
 
 type CallQuery = SelectQueryBuilder<DatabaseSchema, "calls", CallRow>;
 
 /** Reads a page of a filtered list in slices, so that the event loop is free between them. */
 async function searchCalls(all: CallQuery, { before, limit, ...filter }: CallFilter): Promise<CallPage> {
-  const found: CallRow[] = [];
   const slices = new Slices();
-  let cursor = before;
+  let cursor: string | undefined;
   let searched = 0;
-  for (;;) {
-    const query = cursor === undefined ? all : all.where("id", "<", cursor);
-    const size = Math.min(slices.size, MAX_SEARCHED - searched);
-    // The oldest call of this slice; undefined if it reaches the end of the list.
-    const oldest = await query
-      .clearSelect()
-      .select("id")
-      .offset(size - 1)
-      .limit(1)
-      .executeTakeFirst();
-    const slice = oldest === undefined ? query : query.where("id", ">=", oldest.id);
-    found.push(
-      ...(await matching(slice, filter)
-        .limit(limit + 1 - found.length)
-        .execute()),
-    );
-    if (found.length > limit) {
-      const rows = found.slice(0, limit);
-      return { rows, next: rows.at(-1)?.id ?? null };
+  /** Returns the next calls that match. If there are fewer than `count`, `cursor` is where the search has ended. */
+  const read = async (last: CallRow | undefined, count: number): Promise<readonly CallRow[]> => {
+    const found: CallRow[] = [];
+    cursor = last?.id ?? before;
+    for (;;) {
+      const query = cursor === undefined ? all : all.where("id", "<", cursor);
+      const size = Math.min(slices.size, MAX_SEARCHED - searched);
+      // The oldest call of this slice; undefined if it reaches the end of the list.
+      const oldest = await query
+        .clearSelect()
+        .select("id")
+        .offset(size - 1)
+        .limit(1)
+        .executeTakeFirst();
+      const slice = oldest === undefined ? query : query.where("id", ">=", oldest.id);
+      found.push(
+        ...(await matching(slice, filter)
+          .limit(count - found.length)
+          .execute()),
+      );
+      await slices.next();
+      if (found.length === count) return found;
+      searched += size;
+      cursor = oldest?.id;
+      if (cursor === undefined || searched >= MAX_SEARCHED) return found;
     }
-    searched += size;
-    cursor = oldest?.id;
-    if (cursor === undefined || searched >= MAX_SEARCHED) return { rows: found, next: cursor ?? null };
-    await slices.next();
-  }
+  };
+  const { rows, hasMore } = await readBoundedPage(limit, read, bytesOfCall);
+  return { rows, next: (hasMore ? rows.at(-1)?.id : cursor) ?? null };
 }
 
 function matching(
