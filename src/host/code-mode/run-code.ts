@@ -169,7 +169,11 @@ class CodeRun {
     if (checker === undefined) return undefined;
     const { tenantId: owner, signal } = this.#call;
     const declarations = await api.declareTypeScript();
-    const { diagnostics, durationMs } = await checker.check({ code, declarations, owner, signal });
+    const outcome = await checker
+      .check({ code, declarations, owner, signal })
+      .catch((thrown: unknown) => toTooComplex(thrown, signal));
+    if ("status" in outcome) return outcome;
+    const { diagnostics, durationMs } = outcome;
     this.#checkMs = durationMs;
     if (diagnostics.length === 0) return undefined;
     const shown = diagnostics.map((one) => toJsonDiagnostic(withTools(one, code, api)));
@@ -304,6 +308,14 @@ function toExecutable(bundle: NonNullable<StoredPinnedCode["bundle"]>, language:
   const scripts = new CellScripts();
   if (language !== "python") scripts.add(FILES[language], bundle.sourceMap);
   return { bundle, stackMapper: scripts.mapper, codeCache: NO_CODE_CACHE, modules: NO_MODULES };
+}
+
+/** Converts a check that has exceeded the limits of the type checker to an error in the code. Throws other errors, and the signal's reason. */
+function toTooComplex(thrown: unknown, signal: AbortSignal): Omit<RunOutput, "usage"> {
+  signal.throwIfAborted();
+  const error = toToolError(thrown);
+  if (error.code !== "TOOL_TIMEOUT" && error.code !== "MEMORY_LIMIT") throw error;
+  return { status: "rejected", diagnostics: [{ message: error.message, suggestion: "Use simpler types" }] };
 }
 
 /** Converts a syntax error of Python to an error of a build. */

@@ -39,15 +39,15 @@ const HOST_REASONS: ReadonlySet<unknown> = new Set([
 /** Returns the time in ms after which a run that could not begin its attempt tries again; undefined if the attempt has begun or must not be repeated. */
 export function retryAfter(result: ToolResult): number | undefined {
   if (result.success) return undefined;
-  const { executeMs, startMs, cpuMs } = result.usage;
+  const { executeMs, startMs, cpuMs, queueMs } = result.usage;
   const { code, details = {} } = result.error;
   const { retryAfterMs, reason } = details;
   // Its attempt was stopped with the calls of its tenant. It continues from its journal, as after the end of a process.
   if (code === "CANCELLED" && reason === "tenant_suspended") return RETRY_MS;
   const isTemporary =
     code === "OVERLOADED" ||
-    // Its time was over before a process was free for it.
-    code === "TOOL_TIMEOUT" ||
+    // Its time was over before a process was free for it. If it was over before it was queued, the same would happen again.
+    (code === "TOOL_TIMEOUT" && queueMs > 0) ||
     (code === "QUOTA_EXCEEDED" && typeof retryAfterMs === "number") ||
     (code === "TOOL_UNAVAILABLE" && HOST_REASONS.has(reason));
   if (!isTemporary || executeMs > 0 || startMs > 0 || cpuMs > 0) return undefined;

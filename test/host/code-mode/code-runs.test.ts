@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createHostedCodeMode } from "../../../src/host/code-mode/hosted-code.ts";
 import { type CodeMode, createCodeMode } from "../../../src/host/code-mode/index.ts";
 import type { RunOutput } from "../../../src/host/code-mode/run-result.ts";
+import { TypeChecker } from "../../../src/host/code-mode/type-checker/type-checker.ts";
 import type { CallContext } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { createMcpHandler } from "../../../src/host/mcp/server/index.ts";
@@ -232,6 +233,31 @@ raise ValueError("no")`;
     await codeMode.runs?.signal(run?.id ?? "", { approval: run?.waits[0]?.id ?? 0, approved: true });
     expect(await call(codeMode, "get_run", { id: run?.id })).toMatchObject({ value: "TOOL_UNAVAILABLE" });
     expect(effects).toEqual([]);
+  });
+
+  test("ends if its type check exceeds a limit: each continuation would exceed it again", async () => {
+    // No machine starts the compiler in this time.
+    await using typeChecker = new TypeChecker({ timeoutMs: 10 });
+    await using checked = open(new CrashingStore(), { language: "typescript", typeChecker });
+    expect(await call(checked, "run_code", { code: "return 1" })).toMatchObject({
+      status: "rejected",
+      diagnostics: [{ message: "Type checking took longer than 10 ms", suggestion: "Use simpler types" }],
+    });
+    // The time of the call ends in the check, before the code waits for a process.
+    await using patient = new TypeChecker({ timeoutMs: 60_000, memoryMiB: 8_192 });
+    await using short = open(new CrashingStore(), {
+      language: "typescript",
+      typeChecker: patient,
+      limits: { timeoutMs: 1_000 },
+    });
+    const code = `type Digit = 0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9;
+      type Text = \`\${Digit}\${Digit}\${Digit}\${Digit}\`;
+      type Pairs = Text extends infer One extends string ? { [Key in Text]: \`\${One}\${Key}\` }[Text] : never;
+      const pairs: Pairs = 1 as never;
+      return pairs;`;
+    const result = await short.execute({ id: "c", toolName: "run_code", arguments: { code } });
+    expect(result).toMatchObject({ success: false, error: { code: "TOOL_TIMEOUT" } });
+    expect(await short.runs?.list()).toMatchObject([{ state: "failed" }]);
   });
 
   test("asks a client that is connected, and fails as other code does", async () => {
