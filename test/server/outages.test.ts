@@ -2,6 +2,7 @@
 // once. On both databases.
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ToolResult } from "../../src/host/index.ts";
@@ -126,6 +127,33 @@ describe.for(STORES)("with %s", (kind) => {
         expect(JSON.parse(logs ?? "[]")).toHaveLength(1);
       },
     );
+
+    test("a call with an idempotency key that ends while the database is away returns its output, and keeps it", async () => {
+      const { db } = database;
+      const api = apiOf(server);
+      expect((await api("POST", "/v1/tenants", { id: "keyed" })).status).toBe(201);
+      const source = `export const capabilities = { kv: true };
+        export const limits = { timeoutMs: 120_000 };
+        export default async (_, { kv }) => {
+          await kv.set("began", true);
+          while ((await kv.get("go")) !== true) await new Promise((resolve) => setTimeout(resolve, 20));
+          return "done";
+        };`;
+      const deployed = await api("POST", "/v1/tenants/keyed/tools", { name: "waits", source, approve: true });
+      expect(deployed.status).toBe(201);
+      const values = "/v1/tenants/keyed/kv/waits/values";
+      const send = () => api("POST", "/v1/tenants/keyed/tools/waits/calls", {}, { "idempotency-key": "k" });
+      const answer = send();
+      await expect.poll(async () => (await api("GET", `${values}/began`)).status, patiently).toBe(200);
+      await rename(db, "calls", "away");
+      expect((await api("PUT", `${values}/go`, { value: true })).status).toBe(200);
+      await sleep(2_000);
+      await rename(db, "away", "calls");
+      const { status, body } = await answer;
+      expect([status, body]).toMatchObject([200, { state: "succeeded", output: "done" }]);
+      expect(await findCall(db, "keyed", String(body.id))).toMatchObject({ state: "succeeded", lease_until: null });
+      expect((await send()).body).toMatchObject({ id: body.id, output: "done" });
+    });
   });
 
   test("the outcome of a call that has run is stored when the database takes it again", async () => {

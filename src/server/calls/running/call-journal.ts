@@ -88,7 +88,7 @@ export class CallJournal implements AsyncDisposable {
     if (rows.length === 0) return;
     const begun = performance.now();
     try {
-      await this.#retry(begun, () => insertEndedCalls(this.#db, rows));
+      await this.retry(() => insertEndedCalls(this.#db, rows), begun);
     } catch (thrown) {
       // One record may belong to a tenant that was deleted meanwhile, or have text that cannot be stored; the others are written without it.
       if (isPermanent(thrown)) for (const row of rows) await this.#writeOne(row, begun);
@@ -99,7 +99,7 @@ export class CallJournal implements AsyncDisposable {
   /** Writes a record, without its texts if the database rejects them. Never rejects. */
   async #writeOne(call: EndedCall, begun: number): Promise<void> {
     // A call that another replica has passed on, and taken for lost meanwhile, has a record already.
-    const insert = (one: EndedCall): Promise<unknown> => this.#retry(begun, () => insertEndedOnce(this.#db, one));
+    const insert = (one: EndedCall): Promise<unknown> => this.retry(() => insertEndedOnce(this.#db, one), begun);
     try {
       await insert(call);
     } catch (thrown) {
@@ -108,8 +108,8 @@ export class CallJournal implements AsyncDisposable {
     }
   }
 
-  /** Repeats a statement that the database could not take, until the time of its batch is over. */
-  async #retry<Value>(begun: number, write: () => Promise<Value>): Promise<Value> {
+  /** Repeats a statement that the database could not take, for up to a minute. @param begun when its time began, by performance.now() */
+  async retry<Value>(write: () => Promise<Value>, begun: number = performance.now()): Promise<Value> {
     for (let delay = RETRY_MS; ; delay = Math.min(LONGEST_DELAY_MS, delay * 2)) {
       try {
         return await write();

@@ -1,6 +1,6 @@
 // Runs calls whose clients wait for them: in this process, or in the replica that has the session of the call.
 import type { ToolError, ToolResult } from "../../../host/index.ts";
-import type { OpenDatabase } from "../../database/open-database.ts";
+import { isLostConnection, type OpenDatabase } from "../../database/open-database.ts";
 import { renewLeases } from "../../records/calls/call-claims.ts";
 import { type CallRow, insertOnce, type WholeCall } from "../../records/calls/calls.ts";
 import type { SessionHome } from "../../records/calls/session-homes.ts";
@@ -81,7 +81,12 @@ export class DirectCalls {
     const { database } = this.#dependencies;
     // With a lease, so that a call whose server has died gets a final state.
     const leased = { ...row, lease_until: this.#leaseEnd() };
-    const known = await insertOnce(database.db, leased);
+    const known = await insertOnce(database.db, leased).catch(async (thrown: unknown) => {
+      if (!isLostConnection(thrown)) throw thrown;
+      // The connection may have been lost after the COMMIT: then the key is in use by this call, which nothing else would run.
+      const found = await insertOnce(database.db, leased);
+      return found?.id === row.id ? undefined : found;
+    });
     return known === undefined ? undefined : await wholeCall(database, checkSame(known, row));
   }
 

@@ -256,10 +256,16 @@ export class JournaledCallRunner {
     else {
       const stored = { ...outcome, tool_version: version, ...(mayRepeat(result) ? RELEASED_KEY : {}) };
       const { db } = this.#dependencies.database;
+      // Its lease is renewed meanwhile. No repetition of the request runs the call again, so its outcome must not be lost in an outage.
+      const other = await this.journal.retry(async () => {
+        if (await finishCall(db, row, stored, extras)) return undefined;
+        const known = await findCall(db, row.tenant_id, row.id);
+        // An earlier attempt has stored it if the answer to its COMMIT was lost.
+        const isOwn = known?.state === stored.state && known.ended_at === stored.ended_at;
+        return known === undefined || isOwn ? undefined : await withContents(db, known);
+      });
       // If its lease has expired, as after this process was frozen, another process has ended the call: it has one outcome.
-      const isStored = await finishCall(db, row, stored, extras);
-      const known = isStored ? undefined : await findCall(db, row.tenant_id, row.id);
-      if (known !== undefined) return await withContents(db, known);
+      if (other !== undefined) return other;
     }
     // The caller receives what the tool returned; only the stored copy is redacted.
     return { ...ended, ...toShown(result, request, await writeOutput(result)) };
