@@ -21,6 +21,9 @@ const MAX_LIVE = 20;
 /** Connections to the server that fail one after the other until the command gives up. */
 const MAX_FAILURES = 60;
 
+/** An id, which begins as the name of a tool may. */
+const CALL_ID = /^call_[0-9a-z]{26}(?:\.\d+)*$/;
+
 interface LogLine {
   readonly level?: string;
   readonly message?: string;
@@ -50,9 +53,12 @@ export async function logsCommand(given: Arguments, io: Io): Promise<number> {
     const tenant = await connectTenant(given, io);
     const [target = ""] = given.positionals;
     try {
-      if (!target.startsWith("call_")) await printTool(tenant, target, { print, isFollowing, io });
-      else if (isFollowing) await followCall(tenant, { id: target, tool: target }, print, io.stop);
-      else await printCall(tenant, target, print, io);
+      if (!CALL_ID.test(target)) await printTool(tenant, target, { print, isFollowing, io });
+      else if (!isFollowing) await printCall(tenant, target, print, io);
+      else {
+        const owner = (await findCall(tenant, target)) ?? { id: target, tool: target };
+        await followCall(tenant, owner, print, io.stop);
+      }
     } catch (thrown) {
       // To stop is how a command that follows ends.
       if (!(isFollowing && io.stop.aborted)) throw thrown;
@@ -67,6 +73,14 @@ async function printCall(tenant: TenantClient, id: string, print: PrintLine, io:
   if (call.endedAt === null) io.stderr.print(`glovebox: ${id} has not ended. Follow it with --follow\n`);
 }
 
+/** Returns a call; undefined if it has no record: it was deleted, as old calls are, or a client waits for it while it runs. */
+async function findCall(tenant: TenantClient, id: string): Promise<Call | undefined> {
+  return await tenant.getCall(id).catch((thrown: unknown) => {
+    if (thrown instanceof ApiError && thrown.status === 404) return undefined;
+    throw thrown;
+  });
+}
+
 /** Prints the lines of a call as they are written, until it has ended. A lost connection is opened again. */
 async function followCall(
   tenant: TenantClient,
@@ -74,15 +88,11 @@ async function followCall(
   print: PrintLine,
   signal: AbortSignal,
 ): Promise<void> {
-  const known = await tenant.getCall(owner.id).catch((thrown: unknown) => {
-    // A call that a client waits for has no record while it runs.
-    if (thrown instanceof ApiError && thrown.status === 404) return undefined;
-    throw thrown;
-  });
-  const shown = known ?? owner;
+  let shown = owner;
   let printed = 0;
   for (let failures = 0; ; failures += 1) {
     try {
+      if (shown.version === undefined) shown = (await findCall(tenant, owner.id)) ?? owner;
       // Each stream begins with the first line.
       let index = 0;
       for await (const { event, data } of tenant.watch(owner.id, signal)) {
@@ -144,19 +154,18 @@ async function takeRecent(tenant: TenantClient, tool: string): Promise<readonly 
   return calls;
 }
 
-/** Prints the lines of calls that have ended, in this order. */
-async function printEnded(tenant: TenantClient, calls: readonly LineOwner[], print: PrintLine): Promise<void> {
+/** Prints the lines of calls that have ended, in this order. @param onPrinted called with each call whose lines were printed */
+async function printEnded(
+  tenant: TenantClient,
+  calls: readonly Call[],
+  print: PrintLine,
+  onPrinted?: (call: Call) => void,
+): Promise<void> {
   for (let start = 0; start < calls.length; start += READS) {
-    const read = calls.slice(start, start + READS).map(async ({ id }) => {
-      return await tenant.getCall(id).catch((thrown: unknown) => {
-        // Deleted meanwhile, as old calls are.
-        if (thrown instanceof ApiError && thrown.status === 404) return undefined;
-        throw thrown;
-      });
-    });
-    for (const call of await Promise.all(read)) {
-      if (call !== undefined) for (const line of linesOf(call)) print(call, line);
-    }
+    const some = calls.slice(start, start + READS);
+    const read = await Promise.all(some.map(({ id }) => findCall(tenant, id)));
+    for (const call of read) if (call !== undefined) for (const line of linesOf(call)) print(call, line);
+    if (onPrinted !== undefined) some.forEach(onPrinted);
   }
 }
 
@@ -212,16 +221,14 @@ class ToolFollower {
       if (call.id <= this.#newest && call.createdAt <= since) break;
       found.push(call);
     }
-    this.#advance(found[0]);
     const ended: Call[] = [];
     for (const call of found.toReversed()) {
       if (call.endedAt === null) this.#followLive(call, call.createdAt);
-      else if (!this.#seen.has(call.id)) {
-        this.#seen.set(call.id, call.createdAt);
-        ended.push(call);
-      }
+      else if (!this.#seen.has(call.id)) ended.push(call);
     }
-    await printEnded(this.#tenant, ended, this.#print);
+    // A call whose lines could not be read is found again by the next look.
+    await printEnded(this.#tenant, ended, this.#print, ({ id, createdAt }) => this.#seen.set(id, createdAt));
+    this.#advance(found[0]);
     for (const [id, at] of this.#seen)
       if (at < this.#newestAt - 2 * OVERLAP_MS && !this.#open.has(id)) this.#seen.delete(id);
   }

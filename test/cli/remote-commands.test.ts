@@ -1,0 +1,109 @@
+// Commands that use a server, at one that fails, limits requests or does not answer: a real HTTP server whose answers the test chooses.
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { runCli } from "../../src/cli/cli.ts";
+import { StopError } from "../../src/cli/terminal/process-io.ts";
+import { createTestIo, type TestIo } from "../support/cli-io.ts";
+
+const KEY = "gbx_key";
+
+/** Starts a server, and returns its URL. */
+async function serve(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Starts a command that uses this server. */
+function start(url: string, args: readonly string[]): TestIo["written"] & { stop: () => void; ended: Promise<number> } {
+  const stop = new AbortController();
+  const { io, written } = createTestIo(stop.signal);
+  const ended = runCli(args, { ...io, env: { GLOVEBOX_URL: url, GLOVEBOX_API_KEY: KEY } });
+  onTestFinished(() => stop.abort(new StopError("The test has ended", 1)));
+  return Object.assign(written, { stop: () => stop.abort(new StopError("Stopped by SIGINT", 130)), ended });
+}
+
+const idOf = (number: number): string => `call_${String(number).padStart(26, "0")}`;
+
+/** A call that has ended, and has one log line. */
+const endedCall = (number: number): object => ({
+  ...{ id: idOf(number), tool: "say", version: 1, state: "succeeded", createdAt: number, endedAt: number },
+  logs: [{ level: "info", message: `line ${number}` }],
+});
+
+test.for([
+  ["that is down for a while", 503, "SHUTTING_DOWN"],
+  ["that limits requests", 429, "RATE_LIMITED"],
+] as const)("logs --follow prints the lines of all calls of a server %s", async ([_what, status, code]) => {
+  let isFailing = false;
+  let failed = 0;
+  let newest = 1;
+  const url = await serve(({ url: path = "" }, response) => {
+    const answer = (content: object, number = 200): void => {
+      response.writeHead(number, { "content-type": "application/json" }).end(JSON.stringify(content));
+    };
+    const [, id] = /\/calls\/call_0*(\d+)$/.exec(path) ?? [];
+    if (path.includes("/running-calls")) return answer({ items: [] });
+    if (id === undefined)
+      return answer({ items: Array.from({ length: newest }, (_, at) => endedCall(newest - at)), next: null });
+    if (!isFailing) return answer(endedCall(Number(id)));
+    failed += 1;
+    return answer({ error: { code, message: "Not now" } }, status);
+  });
+  const logs = start(url, ["logs", "say", "--tenant", "acme", "--follow"]);
+  await expect.poll(() => logs.stdout, { timeout: 60_000 }).toContain("line 1");
+  isFailing = true;
+  newest = 3;
+  // More often than the client repeats a request.
+  await expect.poll(() => failed, { timeout: 60_000 }).toBeGreaterThan(6);
+  isFailing = false;
+  newest = 4;
+  await expect.poll(() => logs.stdout, { timeout: 60_000 }).toContain("line 4");
+  logs.stop();
+  expect(await logs.ended).toBe(0);
+  const messages = logs.stdout.match(/line \d/g);
+  expect(messages).toEqual(["line 1", "line 2", "line 3", "line 4"]);
+});
+
+test("logs --follow follows a running call also if its record cannot be read at first", async () => {
+  let reads = 0;
+  const url = await serve(({ url: path = "" }, response) => {
+    const answer = (content: object, number = 200): void => {
+      response.writeHead(number, { "content-type": "application/json" }).end(JSON.stringify(content));
+    };
+    if (path.includes("/running-calls"))
+      return answer({ items: reads > 4 ? [] : [{ id: idOf(7), tool: "say", state: "running", startedAt: 7 }] });
+    if (path.endsWith("/events")) {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      const result = JSON.stringify(endedCall(7));
+      response.end(`id: 0\nevent: log\ndata: {"message":"line 7"}\n\nid: 1\nevent: result\ndata: ${result}\n\n`);
+      return;
+    }
+    if (!path.includes(idOf(7))) return answer({ items: reads > 4 ? [endedCall(7)] : [], next: null });
+    reads += 1;
+    return reads > 4 ? answer(endedCall(7)) : answer({ error: { code: "RATE_LIMITED", message: "Not now" } }, 429);
+  });
+  const logs = start(url, ["logs", "say", "--tenant", "acme", "--follow"]);
+  await expect.poll(() => logs.stdout, { timeout: 60_000 }).toContain("line 7");
+  expect(logs.stdout.match(/line 7/g)).toHaveLength(1);
+});
+
+test("logs takes the name of a tool that begins as an id", async () => {
+  const paths: (string | undefined)[] = [];
+  const url = await serve((request, response) => {
+    paths.push(request.url);
+    response.writeHead(200, { "content-type": "application/json" });
+    response.end(
+      JSON.stringify(request.url?.includes("call_0") ? endedCall(1) : { items: [endedCall(1)], next: null }),
+    );
+  });
+  const logs = start(url, ["logs", "call_customer", "--tenant", "acme"]);
+  expect(await logs.ended).toBe(0);
+  expect(paths[0]).toContain("tool=call_customer");
+  expect(logs.stdout).toContain("line 1");
+});
