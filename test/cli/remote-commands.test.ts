@@ -93,6 +93,26 @@ test("logs --follow follows a running call also if its record cannot be read at 
   expect(logs.stdout.match(/line 7/g)).toHaveLength(1);
 });
 
+test.for([
+  ["tools"],
+  ["fleet"],
+  ["call", "say"],
+  ["call", "say", "--async"],
+  ["rehearse", "say", "--version", "1"],
+  ["runs", "start", "say"],
+  ["approvals"],
+  ["secrets", "list"],
+  ["logs", "say"],
+])("Ctrl-C ends a request that has no response: %s", async (args) => {
+  const { promise: arrived, resolve } = Promise.withResolvers<void>();
+  const url = await serve(() => resolve());
+  const command = start(url, args[0] === "fleet" ? args : [...args, "--tenant", "acme"]);
+  await arrived;
+  command.stop();
+  expect(await command.ended).toBe(130);
+  expect([command.stdout, command.stderr]).toEqual(["", ""]);
+});
+
 test("logs takes the name of a tool that begins as an id", async () => {
   const paths: (string | undefined)[] = [];
   const url = await serve((request, response) => {

@@ -34,7 +34,7 @@ export async function loginCommand(given: Arguments, io: Io): Promise<number> {
   if (key === "") throw new UsageError("Expected an API key on stdin, or --key-file FILE");
   checkKeyText(given.values["key-file"] === undefined ? "stdin" : "--key-file", key);
   return await withServerErrors(async () => {
-    const { tenantId } = await createClient({ url, key }).whoAmI();
+    const { tenantId } = await createClient({ url, key, signal: io.stop }).whoAmI();
     storeCredentials({ url, key }, io.env);
     if (!isSecureUrl(url))
       io.stderr.print(`Warning: ${new URL(url).host} gets the key without encryption with each command. Use https\n`);
@@ -154,10 +154,7 @@ export async function callCommand(given: Arguments, io: Io): Promise<number> {
   return await withServerErrors(async () => {
     const tenant = await connectTenant(given, io);
     const request = { input, alias, version, ...(values.approve === true ? { approve: true } : {}) };
-    const call =
-      values.async === true
-        ? await tenant.enqueue(tool, request)
-        : await tenant.call(tool, request, { signal: io.stop });
+    const call = values.async === true ? await tenant.enqueue(tool, request) : await tenant.call(tool, request);
     const error = call.error as { readonly code: string; readonly message: string } | null;
     if (call.state === "waiting_for_approval")
       io.stderr.print(`glovebox: ${call.id} waits for approval: glovebox approvals approve ${call.approvalId}\n`);

@@ -1,5 +1,5 @@
 // glovebox top: shows the running calls, the tenants and the worker processes of a server, and again every second.
-import { ApiError, type GloveboxClient, type Overview, type Workers } from "../../client/index.ts";
+import type { GloveboxClient, Overview, Workers } from "../../client/index.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
 import { connect, isServerFailure, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted } from "../remote/table.ts";
@@ -118,8 +118,9 @@ export async function topCommand(given: Arguments, io: Io): Promise<number> {
         );
       });
       screen = await readSnapshot(client).then(toScreen, (error: unknown) => {
-        const isLimited = error instanceof ApiError && error.status === 429;
-        if (!isLimited && !isServerFailure(error)) throw error;
+        // To stop ends the request too.
+        if (io.stop.aborted) return screen;
+        if (!isServerFailure(error)) throw error;
         const why =
           error.status === 0 ? "The server does not answer" : `The server answers with ${error.status} ${error.code}`;
         return `${why}. Trying again every second; Ctrl-C ends.\n\n${screen.replace(/^The server .*\n\n/, "")}`;

@@ -75,12 +75,13 @@ function readStored(file: string): ServerLogin {
   }
 }
 
-export function connect({ env }: Pick<Io, "env">): GloveboxClient {
-  return createClient(readCredentials(env));
+/** Returns a client whose requests end when the command is stopped. */
+export function connect({ env, stop }: Pick<Io, "env" | "stop">): GloveboxClient {
+  return createClient({ ...readCredentials(env), signal: stop });
 }
 
 /** Returns the client of the tenant that a command concerns: `--tenant`, or the one of the key. */
-export async function connectTenant({ values }: Arguments, io: Pick<Io, "env">): Promise<TenantClient> {
+export async function connectTenant({ values }: Arguments, io: Pick<Io, "env" | "stop">): Promise<TenantClient> {
   const client = connect(io);
   const named = values.tenant as string | undefined;
   const tenant = named ?? (await client.whoAmI()).tenantId ?? undefined;
