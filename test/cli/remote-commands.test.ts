@@ -127,3 +127,14 @@ test("logs takes the name of a tool that begins as an id", async () => {
   expect(paths[0]).toContain("tool=call_customer");
   expect(logs.stdout).toContain("line 1");
 });
+
+test("rejects a URL with a password, and does not print it", async () => {
+  const url = "http://user:hunter2@127.0.0.1:1";
+  const { io, written } = createTestIo();
+  const env = { GLOVEBOX_URL: url, GLOVEBOX_API_KEY: KEY };
+  expect(await runCli(["tools", "--tenant", "acme"], { ...io, env })).toBe(2);
+  expect(await runCli(["login", url], { ...io, env })).toBe(2);
+  expect(written.stderr).toContain("GLOVEBOX_URL: expected a URL without a user name and password");
+  expect(written.stderr).toContain("URL: expected a URL without a user name and password");
+  expect(written.stderr).not.toContain("hunter2");
+});

@@ -26,6 +26,14 @@ async function expectRejected(action: () => unknown, message: string | RegExp): 
   expect(sent).toHaveLength(before);
 }
 
+test.for(["http://user:hunter2@127.0.0.1:7070", "https://token@example.com"])(
+  "a URL with a user name or password is rejected, and not repeated in the message: %s",
+  async (url) => {
+    const message = /^options\.url: Expected a URL without a user name and password$/;
+    await expectRejected(() => createClient({ url, key: "gb_key" }), message);
+  },
+);
+
 describe("a segment of a path", () => {
   test.for<readonly [string, (name: string) => unknown]>([
     ["client.tenant()", (name) => client.tenant(name)],

@@ -1,6 +1,8 @@
 // The client against servers that break connections, answer with something else than the API does, or never end: each failure is an ApiError
 // with a documented code, and only what is safe is repeated.
+import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createHttpsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { Agent, fetch as undiciFetch } from "undici";
 import { afterEach, describe, expect, test } from "vitest";
@@ -231,6 +233,23 @@ describe("the signal of a client", () => {
       setTimeout(() => stop.abort(reason), 50);
     });
     expect(await failureOf(watching)).toBe(reason);
+  });
+});
+
+describe("a server that cannot be reached", () => {
+  test("has the cause in the message of the error", async () => {
+    const pem = (name: string): string => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url), "utf8");
+    const secure = createHttpsServer({ cert: pem("cert"), key: pem("key") }, (_request, response) => response.end());
+    await new Promise<void>((resolve) => secure.listen(0, "127.0.0.1", resolve));
+    opened.push({ [Symbol.dispose]: () => secure.close() });
+    const { port } = secure.address() as AddressInfo;
+    const reach = (url: string): Promise<unknown> => createClient({ url, key: "gb_key", retries: 0 }).whoAmI();
+    const untrusted = /cannot be reached \(DEPTH_ZERO_SELF_SIGNED_CERT\)$/;
+    await expectApiError(reach(`https://127.0.0.1:${port}`), "NETWORK", untrusted, 0);
+    secure.close();
+    secure.closeAllConnections();
+    await expectApiError(reach(`https://127.0.0.1:${port}`), "NETWORK", /cannot be reached \(ECONNREFUSED\)$/, 0);
+    await expectApiError(reach("http://127.0.0.1:6000"), "NETWORK", /cannot be reached \(bad port\)$/, 0);
   });
 });
 

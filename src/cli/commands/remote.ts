@@ -3,7 +3,14 @@ import { readFileSync } from "node:fs";
 import type { Call, Deployed } from "../../client/index.ts";
 import { createClient } from "../../client/index.ts";
 import { isSecureUrl } from "../../host/util/address-host.ts";
-import { checkKeyText, connectTenant, DEFAULT_URL, storeCredentials, withServerErrors } from "../remote/connection.ts";
+import {
+  checkKeyText,
+  checkServerUrl,
+  connectTenant,
+  DEFAULT_URL,
+  storeCredentials,
+  withServerErrors,
+} from "../remote/connection.ts";
 import { isJsonWanted, printItems, take, timeOf } from "../remote/table.ts";
 import { prepareUpload, type ToolUpload } from "../remote/upload.ts";
 import { parseJson, readFirstLine } from "../shared/input.ts";
@@ -28,8 +35,7 @@ async function readKey({ values }: Arguments, io: Io): Promise<string> {
 
 export async function loginCommand(given: Arguments, io: Io): Promise<number> {
   const [url = DEFAULT_URL] = given.positionals;
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new UsageError("URL: expected an http or https URL");
+  checkServerUrl("URL", url);
   const key = await readKey(given, io);
   if (key === "") throw new UsageError("Expected an API key on stdin, or --key-file FILE");
   checkKeyText(given.values["key-file"] === undefined ? "stdin" : "--key-file", key);

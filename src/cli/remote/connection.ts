@@ -45,8 +45,19 @@ export function checkKeyText(what: string, key: string): void {
 /** Returns the URL of the server as the environment has it; undefined if it has none. @throws {UsageError} if it is invalid */
 function readUrl({ GLOVEBOX_URL: url = "" }: NodeJS.ProcessEnv): string | undefined {
   if (url === "") return undefined;
-  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return url;
-  throw new UsageError("GLOVEBOX_URL: expected an http or https URL, such as http://127.0.0.1:7070");
+  checkServerUrl("GLOVEBOX_URL", url);
+  return url;
+}
+
+/** @param where names the source of the URL @throws {UsageError} for a URL that no request can be sent to */
+export function checkServerUrl(where: string, url: string): void {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new UsageError(`${where}: expected an http or https URL, such as ${DEFAULT_URL}`);
+  const { username, password } = new URL(url);
+  if (username !== "" || password !== "")
+    throw new UsageError(
+      `${where}: expected a URL without a user name and password. The API key says who sends a request`,
+    );
 }
 
 /** @throws {UsageError} if there is no key, it is not one of the server, or the file with it is invalid */

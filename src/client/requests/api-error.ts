@@ -70,13 +70,24 @@ export const timeoutError = (method: string, url: URL, timeoutMs: number): ApiEr
     `The server at ${url.origin} did not complete its response to ${method} ${url.pathname} within ${timeoutMs} ms (timeoutMs)`,
   );
 
+/** Returns what the innermost cause of an error names, such as ` (CERT_HAS_EXPIRED)`. Browsers say nothing. */
+function reasonOf(thrown: unknown): string {
+  let inner = thrown;
+  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
+  if (!(inner instanceof Error)) return "";
+  const { code } = inner as { readonly code?: unknown };
+  if (typeof code === "string") return ` (${code})`;
+  return inner === thrown ? "" : ` (${inner.message})`;
+}
+
 /**
  * Returns the error of a request that got no response. Node's `fetch` has a time limit of its own for the start of a response.
  * @param server URL of the server, as the client was given it
  */
 export function noResponseError(server: string, method: string, url: URL, cause: unknown): ApiError {
   const { code } = ((cause as { readonly cause?: unknown } | null)?.cause ?? {}) as { readonly code?: unknown };
-  if (code !== "UND_ERR_HEADERS_TIMEOUT") return networkError(`The server at ${server} cannot be reached`, cause);
+  if (code !== "UND_ERR_HEADERS_TIMEOUT")
+    return networkError(`The server at ${server} cannot be reached${reasonOf(cause)}`, cause);
   const limit = "within the time limit of fetch (300 s in Node). Pass a fetch with a higher one (options.fetch)";
   return toTimeout(`The server at ${server} did not begin its response to ${method} ${url.pathname} ${limit}`, cause);
 }

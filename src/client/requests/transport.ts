@@ -90,6 +90,10 @@ export class ApiTransport {
     const { timeoutMs = DEFAULT_TIMEOUT_MS, signal, fetch = globalThis.fetch.bind(globalThis) } = options;
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
       throw invalid("options.url", "Expected an http or https URL");
+    const { username, password } = new URL(url);
+    // No request can be sent to it, and errors would show the password.
+    if (username !== "" || password !== "")
+      throw invalid("options.url", "Expected a URL without a user name and password");
     if (key === undefined) throw invalid("options.key", "Expected an API key");
     if (!(Number.isInteger(retries) && retries >= 0 && retries <= 10))
       throw invalid("options.retries", "Expected a whole number from 0 to 10");
