@@ -42,7 +42,7 @@ Usage
   glovebox secrets list | set NAME --allow-host HOST | delete NAME     manage the secrets of a tenant
   glovebox approvals [list | approve ID | deny ID] [--reason TEXT]     decide about calls and versions (TOOL@VERSION) that wait for approval
   glovebox runs [list | show ID | start NAME | cancel ID]              list, show, start and cancel durable runs
-  glovebox runs approve | deny ID WAIT, answer ID WAIT, event ID NAME  give a run what it waits for (--input: the answer or event)
+  glovebox runs approve | deny | answer | decline ID WAIT, event ID NAME   give a run what it waits for (--input: the answer or event)
   glovebox fleet [--json]                                              show the executors, pools and replicas of the server
   glovebox fleet drain ID                                              let an executor finish its calls and end
   glovebox top [--json]                                                show running calls, tools and processes of the server

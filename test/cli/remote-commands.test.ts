@@ -128,6 +128,24 @@ test("logs takes the name of a tool that begins as an id", async () => {
   expect(logs.stdout).toContain("line 1");
 });
 
+test("runs decline says that no answer is given", async () => {
+  const bodies: string[] = [];
+  const run = { id: idOf(1), tool: "say", state: "succeeded", waits: [], output: 1, error: null };
+  const url = await serve((request, response) => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (text: string) => {
+      body += text;
+    });
+    request.on("end", () => {
+      bodies.push(`${request.url?.split("/").slice(-2).join("/")} ${body}`);
+      response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(run));
+    });
+  });
+  const declined = start(url, ["runs", "decline", idOf(1), "2", "--tenant", "acme"]);
+  expect([await declined.ended, declined.stderr]).toEqual([0, ""]);
+  expect(bodies).toEqual([expect.stringContaining('"action":"decline"')]);
+});
+
 test("rejects a URL with a password, and does not print it", async () => {
   const url = "http://user:hunter2@127.0.0.1:1";
   const { io, written } = createTestIo();

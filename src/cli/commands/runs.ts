@@ -9,7 +9,7 @@ import { type Arguments, UsageError } from "../usage.ts";
 
 const LIST_LIMIT = 1_000;
 const USAGE =
-  "runs: expected list, show ID, start NAME, approve ID WAIT, deny ID WAIT, answer ID WAIT, event ID NAME or cancel ID";
+  "runs: expected list, show ID, start NAME, approve ID WAIT, deny ID WAIT, answer ID WAIT, decline ID WAIT, event ID NAME or cancel ID";
 
 const describeWait = ({ id, kind, name, message, until }: Run["waits"][number]): string => {
   const what = name ?? message ?? (until === undefined ? "" : timeOf(until));
@@ -82,10 +82,13 @@ async function change(given: Arguments, tenant: TenantClient, action: string, id
   if (action === "approve") return await tenant.approveRun(id, toWait(what), reason);
   if (action === "deny") return await tenant.denyRun(id, toWait(what), reason);
   if (action === "answer") {
+    const wait = toWait(what);
     const content = readInput(given);
-    const answer = content === undefined ? { action: "decline" as const } : { action: "accept" as const, content };
-    return await tenant.answerRun(id, toWait(what), answer);
+    if (content === undefined)
+      throw new UsageError("runs answer: expected --input JSON, the answer. To give none: runs decline ID WAIT");
+    return await tenant.answerRun(id, wait, { action: "accept", content });
   }
+  if (action === "decline") return await tenant.answerRun(id, toWait(what), { action: "decline" });
   if (action === "event" && what !== undefined) return await tenant.sendRunEvent(id, what, readInput(given));
   if (action === "cancel" && what === undefined) return await tenant.cancelRun(id);
   if (action !== "start" || what !== undefined) throw new UsageError(USAGE);

@@ -257,7 +257,8 @@ export const COMMAND_SPECS = {
       approve: "switch",
     },
     positionals: {
-      expects: "list, show ID, start NAME, approve ID WAIT, deny ID WAIT, answer ID WAIT, event ID NAME or cancel ID",
+      expects:
+        "list, show ID, start NAME, approve ID WAIT, deny ID WAIT, answer ID WAIT, decline ID WAIT, event ID NAME or cancel ID",
       min: 0,
       max: 3,
     },
