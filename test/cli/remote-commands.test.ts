@@ -128,6 +128,22 @@ test("logs takes the name of a tool that begins as an id", async () => {
   expect(logs.stdout).toContain("line 1");
 });
 
+test.for([
+  [["call", "say", "--tenant", ".."], 'The name ".." cannot be part of a path'],
+  [["call", ".", "--tenant", "acme"], 'The name "." cannot be part of a path'],
+  [["runs", "answer", "call_1", "1", "--tenant", "acme"], "runs answer: expected --input JSON"],
+] as const)("an argument that no request can carry is a usage error: %s", async ([args, message]) => {
+  const requests: (string | undefined)[] = [];
+  const url = await serve((request, response) => {
+    requests.push(request.url);
+    response.end();
+  });
+  const command = start(url, args);
+  expect(await command.ended).toBe(2);
+  expect(command.stderr).toContain(message);
+  expect(requests).toEqual([]);
+});
+
 test("runs decline says that no answer is given", async () => {
   const bodies: string[] = [];
   const run = { id: idOf(1), tool: "say", state: "succeeded", waits: [], output: 1, error: null };

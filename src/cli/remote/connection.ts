@@ -112,11 +112,17 @@ function locationOf({ message, details }: ApiError): string {
 export const isServerFailure = (thrown: unknown): thrown is ApiError =>
   thrown instanceof ApiError && (thrown.status === 0 || thrown.status === 429 || thrown.status >= 500);
 
-/** Runs a command against the server. An error of the server becomes one line. */
+/**
+ * Runs a command against the server. An error of the server becomes one line.
+ * @throws {OutputError} for an error of the server
+ * @throws {UsageError} for an argument that the client rejects
+ */
 export async function withServerErrors(run: () => Promise<number>): Promise<number> {
   try {
     return await run();
   } catch (thrown) {
+    if (thrown instanceof TypeError && "code" in thrown && thrown.code === "PARAM_INVALID")
+      throw new UsageError(thrown.message);
     if (!(thrown instanceof ApiError)) throw thrown;
     const { code, message, requestId, status } = thrown;
     const suffix = status >= 500 && requestId !== undefined ? ` (${requestId})` : "";
