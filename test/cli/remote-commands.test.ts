@@ -1,12 +1,16 @@
 // Commands that use a server, at one that fails, limits requests or does not answer: a real HTTP server whose answers the test chooses.
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { runCli } from "../../src/cli/cli.ts";
 import { StopError } from "../../src/cli/terminal/process-io.ts";
 import { createTestIo, type TestIo } from "../support/cli-io.ts";
 
 const KEY = "gbx_key";
+const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 /** Starts a server, and returns its URL. */
 async function serve(listener: RequestListener): Promise<string> {
@@ -171,4 +175,57 @@ test("rejects a URL with a password, and does not print it", async () => {
   expect(written.stderr).toContain("GLOVEBOX_URL: expected a URL without a user name and password");
   expect(written.stderr).toContain("URL: expected a URL without a user name and password");
   expect(written.stderr).not.toContain("hunter2");
+});
+
+/** `script` of util-linux runs a command in a pseudo-terminal. Other systems have another program of this name, or none. */
+const hasScript = process.platform === "linux" && existsSync("/usr/bin/script");
+
+test.skipIf(!hasScript)("a secret that is typed at a prompt is not shown, and keeps its spaces", async () => {
+  const bodies: unknown[] = [];
+  const url = await serve((request, response) => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (text: string) => {
+      body += text;
+    });
+    request.on("end", () => {
+      bodies.push(JSON.parse(body));
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify({ name: "token", hosts: ["example.com"] }));
+    });
+  });
+  const runInTerminal = (): {
+    readonly type: (text: string) => void;
+    readonly code: Promise<number>;
+    shown: string;
+  } => {
+    const command = `"${process.execPath}" "${MAIN}" secrets set token --allow-host example.com --tenant acme`;
+    const child = spawn("/usr/bin/script", ["-qec", command, "/dev/null"], {
+      env: { PATH: process.env.PATH, HOME: "/nowhere", GLOVEBOX_URL: url, GLOVEBOX_API_KEY: KEY },
+    });
+    onTestFinished(() => {
+      child.kill("SIGKILL");
+    });
+    const run = {
+      type: (text: string) => child.stdin.write(text),
+      code: new Promise<number>((resolve) => child.on("exit", (code) => resolve(code ?? -1))),
+      shown: "",
+    };
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      run.shown += text;
+    });
+    return run;
+  };
+  const typed = runInTerminal();
+  await expect.poll(() => typed.shown, { timeout: 60_000 }).toContain("Value: ");
+  typed.type("hunterX\u007f2 \r");
+  expect(await typed.code).toBe(0);
+  expect(bodies).toEqual([{ value: "hunter2 ", hosts: ["example.com"] }]);
+  expect(typed.shown).not.toContain("hunter");
+  expect(typed.shown).toContain("Set token for example.com");
+  const stopped = runInTerminal();
+  await expect.poll(() => stopped.shown, { timeout: 60_000 }).toContain("Value: ");
+  stopped.type("hunter2\u0003");
+  expect(await stopped.code).toBe(130);
+  expect(bodies).toHaveLength(1);
+  expect(stopped.shown).not.toContain("hunter");
 });

@@ -13,7 +13,7 @@ import {
 } from "../remote/connection.ts";
 import { isJsonWanted, printItems, take, timeOf } from "../remote/table.ts";
 import { prepareUpload, type ToolUpload } from "../remote/upload.ts";
-import { parseJson, readFirstLine } from "../shared/input.ts";
+import { parseJson, readKeyLine } from "../shared/input.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { type Arguments, UsageError } from "../usage.ts";
@@ -30,7 +30,7 @@ async function readKey({ values }: Arguments, io: Io): Promise<string> {
       throw new UsageError(`--key-file: ${file} cannot be read`);
     }
   }
-  return await readFirstLine(io, "API key: ");
+  return await readKeyLine(io, "API key: ");
 }
 
 export async function loginCommand(given: Arguments, io: Io): Promise<number> {

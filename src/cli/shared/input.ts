@@ -3,8 +3,8 @@
 
 import { createReadStream } from "node:fs";
 import { basename } from "node:path";
-import { createInterface } from "node:readline/promises";
-import { addAbortSignal, type Readable } from "node:stream";
+import { createInterface, type Interface } from "node:readline/promises";
+import { addAbortSignal, type Readable, Writable } from "node:stream";
 import { numberIssueOf } from "../../host/json/exact-numbers.ts";
 import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
@@ -103,19 +103,36 @@ export async function readInput(
   return {};
 }
 
-/** Reads a secret: all of stdin without a line break at its end, or one line that is typed at a prompt. */
+/** Reads a secret: all of stdin without a line break at its end, or one line that is typed at a prompt and not shown. */
 export async function readSecret(io: Io, prompt: string): Promise<string> {
-  if (io.stdin.isTTY) return await readFirstLine(io, prompt);
+  if (io.stdin.isTTY) return await readHiddenLine(io, prompt);
   return (await readText(io.stdin, "stdin", io.stop)).replace(/\r?\n$/, "");
 }
 
-/** Reads one line of stdin, with a prompt if it is a terminal. Returns an empty text at its end. */
-export async function readFirstLine(io: Io, prompt: string): Promise<string> {
-  if (io.stdin.isTTY) io.stderr.print(prompt);
-  const lines = createInterface({ input: io.stdin, signal: io.stop } as never);
+/** Reads an API key: the first line of stdin, which is not shown if it is typed at a prompt. Returns an empty text if there is none. */
+export async function readKeyLine(io: Io, prompt: string): Promise<string> {
+  if (io.stdin.isTTY) return (await readHiddenLine(io, prompt)).trim();
+  return (await readFirstLine(createInterface({ input: io.stdin, signal: io.stop } as never))).trim();
+}
+
+/** Reads one line from a terminal that does not show it. @throws the signal's reason if the command is stopped, also by Ctrl-C */
+async function readHiddenLine(io: Io, prompt: string): Promise<string> {
+  const screen = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const options = { input: io.stdin, output: screen, terminal: true, historySize: 0, signal: io.stop };
+  const lines = createInterface(options as never);
+  // The terminal passes on Ctrl-C as a character meanwhile.
+  lines.on("SIGINT", () => process.emit("SIGINT", "SIGINT"));
+  io.stderr.print(prompt);
+  const line = await readFirstLine(lines);
+  io.stderr.print("\n");
+  io.stop.throwIfAborted();
+  return line;
+}
+
+async function readFirstLine(lines: Interface): Promise<string> {
   for await (const line of lines) {
     lines.close();
-    return line.trim();
+    return line;
   }
   return "";
 }
