@@ -1,10 +1,12 @@
 // When expired data is deleted: soon after the start of a server, and then once an hour.
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { KvSpace } from "../../src/host/index.ts";
 import { deleteExpiredCalls, startRetention } from "../../src/server/calls/retention.ts";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
 import type { DeliveriesTable } from "../../src/server/database/tables/event-tables.ts";
 import { createServer } from "../../src/server/index.ts";
+import { DatabaseKvStore } from "../../src/server/kv/database-kv-store.ts";
 import { listCalls } from "../../src/server/records/calls/call-list.ts";
 import { insertCalls } from "../../src/server/records/calls/calls.ts";
 import { TenantPolicySchema } from "../../src/server/records/tenants/tenant-policy.ts";
@@ -63,11 +65,11 @@ const toDelivery = (tenantId: string, index: number, endedAt: number | null): De
 });
 
 /** Lets a statement fail that deletes more rows than a batch has, as one does that takes longer than Postgres allows. */
-async function limitBatches(db: Db): Promise<void> {
+async function limitBatches(db: Db, table: "deliveries" | "kv_entries"): Promise<void> {
   await sql`create function limit_batches() returns trigger language plpgsql as $$ begin
     if (select count(*) from gone) > 500 then raise exception 'too many rows in one statement'; end if;
     return null; end $$`.execute(db);
-  await sql`create trigger limit_batches after delete on deliveries referencing old table as gone
+  await sql`create trigger limit_batches after delete on ${sql.table(table)} referencing old table as gone
     for each statement execute function limit_batches()`.execute(db);
 }
 
@@ -81,6 +83,66 @@ describe.for(STORES)("with %s", (kind) => {
       select tenant_id, count(*) as count from deliveries group by tenant_id`.execute(db);
     return Object.fromEntries(rows.map((row) => [row.tenant_id, Number(row.count)]));
   };
+
+  /** Lets the deletion of some rows fail, until the function that it returns is called. */
+  const stopDeletion = async (db: Db, table: string, rows: RawBuilder<unknown>): Promise<() => Promise<unknown>> => {
+    const on = sql.table(table);
+    if (kind === "postgres") {
+      await sql`create function stop_deletion() returns trigger language plpgsql as $$ begin
+        raise exception 'stopped'; end $$`.execute(db);
+      await sql`create trigger stop_deletion before delete on ${on} for each row when (${rows})
+        execute function stop_deletion()`.execute(db);
+    } else {
+      await sql`create trigger stop_deletion before delete on ${on} when ${rows}
+        begin select raise(abort, 'stopped'); end`.execute(db);
+    }
+    return () => sql`drop trigger stop_deletion ${kind === "postgres" ? sql`on ${on}` : sql``}`.execute(db);
+  };
+
+  test("expired values are deleted in batches, and a failure for one tool keeps no other one's", async () => {
+    await using store = await stores.create(kind);
+    await using database = await open(store);
+    const { db } = database;
+    const kv = new DatabaseKvStore(database, async () => {});
+    const spaceOf = (tool: string): KvSpace => ({ tenantId: "acme", tool });
+    const quota = { keys: 1_201, bytes: 1_000_000 };
+    const write = { kind: "json", data: Buffer.from("1"), quota } as const;
+    for (const tool of ["a", "b", "full"]) {
+      await kv.set(spaceOf(tool), "kept", write);
+      const [row] = await db.selectFrom("kv_entries").selectAll().where("tool", "=", tool).execute();
+      if (row === undefined) throw new Error("No entry");
+      const expired = Array.from({ length: 1_200 }, (_, index) => ({
+        ...row,
+        key: Buffer.from(`key-${index}`),
+        expires_at: Date.now() - 1_000,
+      }));
+      await db.insertInto("kv_entries").values(expired).execute();
+      const usage = { keys: 1_201, bytes: 1_201 * row.size };
+      await db.updateTable("kv_spaces").set(usage).where("tool", "=", tool).execute();
+    }
+    await db.insertInto("kv_spaces").values({ tenant_id: "acme", tool: "none", keys: 0, bytes: 0 }).execute();
+    if (kind === "postgres") await limitBatches(db, "kv_entries");
+    const resume = await stopDeletion(db, "kv_entries", sql`old.tool = ${sql.lit("a")}`);
+    // A new value in a space that is full.
+    expect(await kv.set(spaceOf("full"), "more", write)).toMatchObject({ status: "stored" });
+    const errors: unknown[] = [];
+    await kv.sweep((error) => errors.push(error));
+    expect(errors).toMatchObject([{ message: expect.stringContaining("stopped") }]);
+    const kept = { keys: 1, bytes: 5 };
+    expect(await kv.spaces("acme", { limit: 10 })).toEqual([
+      { tool: "a", keys: 1_201, bytes: 6_005 },
+      { tool: "b", ...kept },
+      { tool: "full", keys: 2, bytes: 10 },
+    ]);
+    expect(await db.selectFrom("kv_spaces").select("tool").where("tool", "=", "none").execute()).toEqual([]);
+    await resume();
+    await kv.sweep((error) => errors.push(error));
+    expect(errors).toHaveLength(1);
+    expect(await kv.usage(spaceOf("a"))).toEqual(kept);
+    expect(await db.selectFrom("kv_entries").select("tool").orderBy("tool").execute()).toEqual(
+      ["a", "b", "full", "full"].map((tool) => ({ tool })),
+    );
+  });
 
   test("old deliveries are deleted in batches, and a failure for one tenant keeps no other one's", async () => {
     await using store = await stores.create(kind);
@@ -98,22 +160,13 @@ describe.for(STORES)("with %s", (kind) => {
       await insertCalls(db, [endedRow(old, { tenant_id: id })]);
     }
     // The oldest of one tenant cannot be deleted.
-    const stuck = sql.lit("delivery-acme-0");
-    if (kind === "postgres") {
-      await limitBatches(db);
-      await sql`create function stop_deletion() returns trigger language plpgsql as $$ begin
-        raise exception 'stopped'; end $$`.execute(db);
-      await sql`create trigger stop_deletion before delete on deliveries for each row when (old.id = ${stuck})
-        execute function stop_deletion()`.execute(db);
-    } else {
-      await sql`create trigger stop_deletion before delete on deliveries when old.id = ${stuck}
-        begin select raise(abort, 'stopped'); end`.execute(db);
-    }
+    if (kind === "postgres") await limitBatches(db, "deliveries");
+    const resume = await stopDeletion(db, "deliveries", sql`old.id = ${sql.lit("delivery-acme-0")}`);
     const errors: unknown[] = [];
     expect(await deleteExpiredCalls(db, Date.now(), (error) => errors.push(error))).toBe(2);
     expect(errors).toMatchObject([{ message: expect.stringContaining("stopped") }]);
     expect(await countDeliveries(db)).toEqual({ acme: 1_202, beta: 2 });
-    await sql`drop trigger stop_deletion ${kind === "postgres" ? sql`on deliveries` : sql``}`.execute(db);
+    await resume();
     expect(await deleteExpiredCalls(db, Date.now(), (error) => errors.push(error))).toBe(0);
     expect(errors).toHaveLength(1);
     expect(await countDeliveries(db)).toEqual({ acme: 2, beta: 2 });
@@ -128,7 +181,7 @@ describe.for(STORES)("with %s", (kind) => {
     const { body } = await api<{ id: string }>("POST", "/v1/tenants/acme/webhooks", hook);
     await using database = await open(store);
     const { db } = database;
-    if (kind === "postgres") await limitBatches(db);
+    if (kind === "postgres") await limitBatches(db, "deliveries");
     const add = async (first: number): Promise<void> => {
       const rows = Array.from({ length: 1_200 }, (_, index) => toDelivery("acme", first + index, Date.now()));
       await db

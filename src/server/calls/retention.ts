@@ -47,14 +47,14 @@ export async function deleteExpiredCalls(db: Db, now: number, onError: (error: u
 /** Deletes expired calls and sessions, and sweeps stores, soon after the start and then once an hour. Several servers may do so at the same time. Dispose it to stop. */
 export function startRetention(
   { db, clock }: Pick<OpenDatabase, "db" | "clock">,
-  stores: readonly { sweep(): Promise<void> }[],
+  stores: readonly { sweep(onError: (error: unknown) => void): Promise<void> }[],
   onError: (error: unknown) => void,
 ): Disposable {
   const run = async (): Promise<void> => {
     const steps = [
       () => deleteExpiredCalls(db, clock.now(), onError),
       () => deleteExpiredSessions(db, clock.now()),
-      ...stores.map((store) => () => store.sweep()),
+      ...stores.map((store) => () => store.sweep(onError)),
     ];
     for (const step of steps) {
       try {

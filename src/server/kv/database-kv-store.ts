@@ -15,6 +15,7 @@ import {
   type KvWrite,
   ToolError,
 } from "../../host/index.ts";
+import type { DatabaseKind } from "../database/column-types.ts";
 import type { WallClock } from "../database/database-clock.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
 import type { KvEntriesTable } from "../database/tables/tool-tables.ts";
@@ -58,7 +59,7 @@ export type GrowthCheck = (transaction: Db, tenantId: string, bytes: number) => 
 export class DatabaseKvStore implements KvStore {
   readonly #db: Db;
   readonly #clock: WallClock;
-  readonly #isShared: boolean;
+  readonly #kind: DatabaseKind;
 
   readonly #checkGrowth: GrowthCheck;
 
@@ -67,7 +68,7 @@ export class DatabaseKvStore implements KvStore {
     this.#checkGrowth = checkGrowth;
     this.#db = db;
     this.#clock = clock;
-    this.#isShared = kind === "postgres";
+    this.#kind = kind;
   }
 
   async get(space: KvSpace, key: string): Promise<KvEntry | undefined> {
@@ -86,7 +87,9 @@ export class DatabaseKvStore implements KvStore {
     const { kind, data: value, expiresAt, ifVersion, quota } = write;
     const bytes = toKey(key);
     let before = await this.#lock(transaction, space);
-    const known = await this.#find(transaction, space, bytes);
+    // One time, so that the entry that is replaced does not expire meanwhile.
+    const now = this.#clock.now();
+    const known = await this.#find(transaction, space, bytes, now);
     if (ifVersion !== undefined && ifVersion !== (known?.version ?? null)) {
       return { status: "conflict", version: known?.version ?? null };
     }
@@ -95,9 +98,18 @@ export class DatabaseKvStore implements KvStore {
       keys: used.keys + (known === undefined ? 1 : 0),
       bytes: used.bytes + size - (known?.size ?? 0),
     });
-    if (exceeded(before, next(before), quota) !== undefined) before = await this.#sweepSpace(transaction, space);
+    const sweep = async (): Promise<void> => {
+      await deleteInBatches(async (limit) => {
+        const removed = await this.#removeExpired(transaction, space, now, limit);
+        before = subtract(before, removed);
+        return removed.keys;
+      });
+      // Stored also if the value does not fit.
+      await this.#setUsage(transaction, space, before);
+    };
+    if (exceeded(before, next(before), quota) !== undefined) await sweep();
     if (!(await this.#mayGrow(transaction, space, size - (known?.size ?? 0)))) {
-      before = await this.#sweepSpace(transaction, space);
+      await sweep();
       await this.#checkGrowth(transaction, toColumn(space.tenantId), size - (known?.size ?? 0));
     }
     const after = next(before);
@@ -112,16 +124,13 @@ export class DatabaseKvStore implements KvStore {
       size,
     };
     // An expired entry of this key is counted until it is replaced.
-    const replaced = known === undefined ? await this.#removeExpired(transaction, space, bytes) : { keys: 0, bytes: 0 };
+    const replaced = known === undefined ? await this.#remove(transaction, space, bytes) : { keys: 0, bytes: 0 };
     await transaction
       .insertInto("kv_entries")
       .values({ tenant_id: toColumn(space.tenantId), tool: toColumn(space.tool), key: bytes, ...row })
       .onConflict((conflict) => conflict.columns(["tenant_id", "tool", "key"]).doUpdateSet(row))
       .execute();
-    await this.#setUsage(transaction, space, {
-      keys: after.keys - replaced.keys,
-      bytes: after.bytes - replaced.bytes,
-    });
+    await this.#setUsage(transaction, space, subtract(after, replaced));
     return { status: "stored", version };
   }
 
@@ -196,11 +205,10 @@ export class DatabaseKvStore implements KvStore {
     const tenant = toColumn(tenantId);
     // The spaces first, as every change does: a call in another process may still be writing.
     const spaces = db.selectFrom("kv_spaces").select("tool").where("tenant_id", "=", tenant).orderBy("tool");
-    await (this.#isShared ? spaces.forUpdate() : spaces).execute();
-    const kind = this.#isShared ? "postgres" : "sqlite";
+    await (this.#kind === "postgres" ? spaces.forUpdate() : spaces).execute();
     const rows = await db
       .deleteFrom("kv_entries")
-      .where(someRows(kind, "kv_entries", sql`tenant_id = ${tenant}`, limit))
+      .where(someRows(this.#kind, "kv_entries", sql`tenant_id = ${tenant}`, limit))
       .returning(["tool", "size"])
       .execute();
     if (rows.length < limit) {
@@ -258,26 +266,38 @@ export class DatabaseKvStore implements KvStore {
     return await (after === undefined ? all : all.where("tool", ">", toColumn(after))).execute();
   }
 
-  /** Removes expired entries of all tenants, and spaces without entries. */
-  async sweep(): Promise<void> {
+  /**
+   * Removes expired entries of all tenants, and spaces without entries.
+   * @param onError receives the failure of one space. The others go on
+   */
+  async sweep(onError: (error: unknown) => void): Promise<void> {
+    const forEach = async (
+      rows: readonly { readonly tenant_id: string; readonly tool: string }[],
+      work: (space: KvSpace) => Promise<unknown>,
+    ): Promise<void> => {
+      for (const row of rows) {
+        try {
+          await work({ tenantId: fromColumn(row.tenant_id), tool: fromColumn(row.tool) });
+        } catch (thrown) {
+          onError(thrown);
+        }
+      }
+    };
     const now = this.#clock.now();
-    const spaces = await this.#db
-      .selectFrom("kv_entries")
-      .select(["tenant_id", "tool"])
-      .distinct()
-      .where("expires_at", "<=", now)
-      .execute();
-    for (const row of spaces) {
-      const [tenantId, tool] = [fromColumn(row.tenant_id), fromColumn(row.tool)];
-      await this.#db.transaction().execute(async (transaction) => {
-        await this.#lock(transaction, { tenantId, tool });
-        await this.#sweepSpace(transaction, { tenantId, tool });
-      });
-    }
-    const empty = await this.#db.selectFrom("kv_spaces").select(["tenant_id", "tool"]).where("keys", "=", 0).execute();
+    const spaces = this.#db.selectFrom("kv_entries").select(["tenant_id", "tool"]).distinct();
+    await forEach(await spaces.where("expires_at", "<=", now).execute(), (space) =>
+      deleteInBatches((limit) =>
+        this.#db.transaction().execute(async (transaction) => {
+          const before = await this.#lock(transaction, space);
+          const removed = await this.#removeExpired(transaction, space, now, limit);
+          await this.#setUsage(transaction, space, subtract(before, removed));
+          return removed.keys;
+        }),
+      ),
+    );
+    const empty = this.#db.selectFrom("kv_spaces").select(["tenant_id", "tool"]).where("keys", "=", 0);
     // One row in each statement, so that it waits for no transaction while it holds what that one needs.
-    for (const { tenant_id, tool } of empty)
-      await this.#removeEmpty(this.#db, { tenantId: fromColumn(tenant_id), tool: fromColumn(tool) });
+    await forEach(await empty.execute(), (space) => this.#removeEmpty(this.#db, space));
   }
 
   async #mayGrow(db: Db, { tenantId }: KvSpace, bytes: number): Promise<boolean> {
@@ -313,13 +333,18 @@ export class DatabaseKvStore implements KvStore {
   }
 
   /** Returns an entry that has not expired. */
-  async #find(db: Db, space: KvSpace, key: Buffer): Promise<KvEntriesTable | undefined> {
+  async #find(
+    db: Db,
+    space: KvSpace,
+    key: Buffer,
+    now: number = this.#clock.now(),
+  ): Promise<KvEntriesTable | undefined> {
     const row = await inSpace(db.selectFrom("kv_entries").selectAll(), space).where("key", "=", key).executeTakeFirst();
-    return row === undefined || (row.expires_at ?? Number.POSITIVE_INFINITY) <= this.#clock.now() ? undefined : row;
+    return row === undefined || (row.expires_at ?? Number.POSITIVE_INFINITY) <= now ? undefined : row;
   }
 
-  /** Removes the expired entry of a key. Returns what it counted. */
-  async #removeExpired(db: Db, space: KvSpace, key: Buffer): Promise<KvQuota> {
+  /** Removes the entry of a key. Returns what it counted. */
+  async #remove(db: Db, space: KvSpace, key: Buffer): Promise<KvQuota> {
     const row = await inSpace(db.deleteFrom("kv_entries"), space)
       .where("key", "=", key)
       .returning("size")
@@ -327,23 +352,23 @@ export class DatabaseKvStore implements KvStore {
     return row === undefined ? { keys: 0, bytes: 0 } : { keys: 1, bytes: row.size };
   }
 
-  /** Removes all expired entries of a space. Returns its usage. */
-  async #sweepSpace(db: Db, space: KvSpace): Promise<KvQuota> {
-    await inSpace(db.deleteFrom("kv_entries"), space).where("expires_at", "<=", this.#clock.now()).execute();
-    const row = await inSpace(
-      db
-        .selectFrom("kv_entries")
-        .select(({ fn }) => [
-          fn.countAll<number | string>().as("keys"),
-          fn.sum<number | string | null>("size").as("bytes"),
-        ]),
-      space,
-    ).executeTakeFirst();
-    const usage = { keys: Number(row?.keys ?? 0), bytes: Number(row?.bytes ?? 0) };
-    await this.#setUsage(db, space, usage);
-    return usage;
+  /** Removes up to `limit` expired entries of a space. Returns what they counted. */
+  async #removeExpired(db: Db, space: KvSpace, now: number, limit: number): Promise<KvQuota> {
+    const [tenant, tool] = [toColumn(space.tenantId), toColumn(space.tool)];
+    const condition = sql`tenant_id = ${tenant} and tool = ${tool} and expires_at <= ${now}`;
+    const rows = await db
+      .deleteFrom("kv_entries")
+      .where(someRows(this.#kind, "kv_entries", condition, limit))
+      .returning("size")
+      .execute();
+    return { keys: rows.length, bytes: rows.reduce((sum, { size }) => sum + size, 0) };
   }
 }
+
+const subtract = (usage: KvQuota, removed: KvQuota): KvQuota => ({
+  keys: usage.keys - removed.keys,
+  bytes: usage.bytes - removed.bytes,
+});
 
 function exceeded(before: KvQuota, after: KvQuota, quota: KvQuota): keyof KvQuota | undefined {
   return (["keys", "bytes"] as const).find((name) => after[name] > quota[name] && after[name] > before[name]);
