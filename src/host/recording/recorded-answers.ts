@@ -50,7 +50,9 @@ const failureOf = (envelope: string): { readonly code: string; readonly message:
 
 export class RecordedAnswers {
   readonly #requests: ReadonlyMap<number, RecordedRequest>;
-  /** Requests that no call has used yet, by name and hash. */
+  /** Requests that the call has not made yet. */
+  readonly #unmade: Set<RecordedRequest>;
+  /** The same by name and hash, if requests are found by arguments. */
   readonly #unused = new Map<string, RecordedRequest[]>();
   readonly #settledAt = new Map<number, number>();
   /** Time after the last recorded turn. An answer that no turn has would have come then, or later. */
@@ -70,6 +72,7 @@ export class RecordedAnswers {
     this.#match = match;
     this.#redact = redact;
     this.#requests = new Map(recording.requests.map((request) => [request.id, request]));
+    this.#unmade = new Set(recording.requests);
     this.#lastId = recording.requests.reduce((last, { id }) => Math.max(last, id), 0);
     this.#isStopped = "error" in recording.outcome && STOPPED.has(recording.outcome.error.code);
     this.#endedAt = (recording.turns.at(-1)?.[1] ?? recording.start.now) + 1;
@@ -97,14 +100,14 @@ export class RecordedAnswers {
 
   /**
    * Returns recorded requests that the call has not made, at most 50. Parts of an exchange of `fetch` belong to its request. None for a recorded
-   * call that was stopped, because a replay ends elsewhere, and none by position, because the turns of the call say it.
+   * call that was stopped, because a replay ends elsewhere.
    */
   get missing(): readonly string[] {
     if (this.#isStopped) return [];
     const isPart = ({ name, input, exchange }: RecordedRequest): boolean =>
       name === "fetch" && exchange === undefined && exchangeOf(input)?.isRequest === false;
-    const unused = [...this.#unused.values()].flat().filter((request) => !isPart(request));
-    return unused
+    return [...this.#unmade]
+      .filter((request) => !isPart(request))
       .sort((a, b) => a.id - b.id)
       .slice(0, MAX_MISSING)
       .map(({ name, input }) => shown(name, input));
@@ -132,6 +135,7 @@ export class RecordedAnswers {
     const request =
       this.#match === "position" ? this.#atPosition(position, name, text) : this.#byArguments(position, name, text);
     this.#used += 1;
+    this.#unmade.delete(request);
     const { at, answer } = request;
     const failure = answer === undefined ? undefined : failureOf(answer);
     if (failure !== undefined) this.#failures.add(failure.code);

@@ -182,7 +182,7 @@ function compare(recording: CallRecording, replay: PreparedReplay, result: ToolR
   const compared = compareOutcomes(recording, replay, result);
   if (compared.verdict !== "identical" && compared.verdict !== "different") return compared;
   const chunks = differenceOf(recording, replay);
-  const { missing } = replay.answers;
+  const { missing } = replay;
   if (chunks === undefined && missing.length === 0) return compared;
   const differences = { ...(chunks === undefined ? {} : { chunks }), ...(missing.length === 0 ? {} : { missing }) };
   return { ...compared, verdict: "different", ...differences };

@@ -69,10 +69,22 @@ export class PreparedReplay {
    * @throws {ToolError} REPLAY_DIVERGED for a request that was not recorded
    */
   answer(id: number, name: string, text: string): RecordedAnswer {
-    const isRepetition = this.match === "position" && this.isSameBundle && this.#isSameInput;
-    return isRepetition && this.answers.isAfterStop(id)
+    return this.#isRepetition && this.answers.isAfterStop(id)
       ? { envelope: undefined, latencyMs: 0 }
       : this.answers.answer(id, name, text);
+  }
+
+  /** Whether the same code runs with the same input, so that it makes the same requests. */
+  get #isRepetition(): boolean {
+    return this.match === "position" && this.isSameBundle && this.#isSameInput;
+  }
+
+  /**
+   * Recorded requests that the call has not made, at most 50. By position, the turns of the recording demand the requests whose answers came before
+   * its end, but not those whose answers came later.
+   */
+  get missing(): readonly string[] {
+    return this.#isRepetition ? [] : this.answers.missing;
   }
 
   /** Initial state of the call's isolate. */

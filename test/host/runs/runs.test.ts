@@ -432,6 +432,24 @@ describe("a durable run", () => {
     expect(outputOf(await runs.start({ toolName }))).toEqual({ action: "accept" });
   });
 
+  test("is suspended for another wait after a client has answered ctx.elicit", async () => {
+    const toolName = await addTool(`export default async (_, ctx) => {
+      const asked = ctx.elicit({ mode: "url", message: "Pay", url: "https://pay.example" });
+      return await Promise.all([ctx.waitFor({ event: "go" }), asked]);
+    };`);
+    const store = new CrashingStore();
+    /** Answers when the journal has the wait. */
+    const elicit = async (): Promise<{ readonly action: "accept" }> => {
+      await expect.poll(() => store.appended.join("\n"), { timeout: 200_000 }).toContain('"name":"go"');
+      return { action: "accept" };
+    };
+    store.crashAfter(Number.POSITIVE_INFINITY);
+    await using runs = createRuns(glovebox, { store, pollMs: 0, prepare: async () => ({ client: { elicit } }) });
+    const run = await runs.start({ toolName });
+    expect([run.state, run.waits]).toMatchObject(["suspended", [{ kind: "event", name: "go" }]]);
+    expect(outputOf(await runs.signal(run.id, { event: "go", value: 1 }))).toEqual([1, { action: "accept" }]);
+  });
+
   test("waits for the answer to ctx.elicit if the process ends before the client has answered", async () => {
     const form = "{ type: 'object', properties: { n: { type: 'integer' } } }";
     const toolName = await addTool(
