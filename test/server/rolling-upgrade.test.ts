@@ -2,6 +2,7 @@
 // release starts with, and keeps working on, a schema whose rule names it.
 
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Kysely, sql } from "kysely";
 import { afterAll, describe, expect, test } from "vitest";
 import { SQLITE_FILE } from "../../src/server/config/data-files.ts";
@@ -118,5 +119,59 @@ describe.for(STORES)("with %s", (kind) => {
     }
     expect(created.size).toBeGreaterThan(20);
     expect(contracting).toEqual([]);
+  });
+});
+
+/** Number of the lock under which Kysely migrates. */
+const KYSELY_LOCK = "3853314791062309107";
+
+describe("a migration of Postgres", () => {
+  const connect = async (url: string): Promise<Db> =>
+    new Kysely<DatabaseSchema>({ dialect: await createPostgresDialect(url, () => {}) });
+  const waiting = async (db: Db): Promise<boolean> => {
+    const { rows } = await sql`select 1 from pg_locks where not granted`.execute(db);
+    return rows.length > 0;
+  };
+
+  test("does not stop the statements of other replicas while it waits for a table that a backup reads", async () => {
+    await using store = await stores.create("postgres");
+    const db = await connect(store.options.database ?? "");
+    await migrate(db, "postgres", "0017-queued-calls");
+    const isOver = Promise.withResolvers<void>();
+    const isRead = Promise.withResolvers<void>();
+    const backup = db.transaction().execute(async (transaction) => {
+      await sql`select count(*) from api_keys`.execute(transaction);
+      isRead.resolve();
+      await isOver.promise;
+    });
+    await isRead.promise;
+    const migrated = migrate(db, "postgres", "0018-key-limits");
+    await expect.poll(() => waiting(db), { timeout: 60_000 }).toBe(true);
+    // While the backup still reads.
+    await sql`select count(*) from api_keys`.execute(db);
+    isOver.resolve();
+    await backup;
+    expect(await migrated).toEqual(["0018-key-limits"]);
+    await db.destroy();
+  });
+
+  test("waits for the migration of another replica for longer than any other statement may take", async () => {
+    await using store = await stores.create("postgres");
+    const url = store.options.database ?? "";
+    const statementTimeoutMs = 2_000;
+    const first = await connect(url);
+    const second = await connect(`${url}?statement_timeout=${statementTimeoutMs}`);
+    const lock = sql.raw(KYSELY_LOCK);
+    let migrated: Promise<readonly string[]> | undefined;
+    await first.connection().execute(async (connection) => {
+      await sql`select pg_advisory_lock(${lock})`.execute(connection);
+      migrated = migrate(second, "postgres");
+      migrated.catch(() => {});
+      await expect.poll(() => waiting(first), { timeout: 60_000 }).toBe(true);
+      await sleep(2 * statementTimeoutMs);
+      await sql`select pg_advisory_unlock(${lock})`.execute(connection);
+    });
+    expect((await migrated)?.length).toBeGreaterThan(5);
+    await Promise.all([first.destroy(), second.destroy()]);
   });
 });

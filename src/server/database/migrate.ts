@@ -3,7 +3,8 @@
 // Replicas are upgraded one after the other, so a release has to work with the schema of the next one. Each migration states the oldest release
 // that works with the schema after it, and the database keeps that: a migration expands the schema (new tables, new columns that may be null or
 // have a default), and what no release uses any more is removed in a later release.
-import { type Kysely, type Migration, type MigrationProvider, Migrator, sql } from "kysely";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Kysely, type Migration, type MigrationProvider, type MigrationResultSet, Migrator, sql } from "kysely";
 import * as z from "zod";
 import { ToolError } from "../../host/index.ts";
 import { COLUMN_TYPES, type ColumnTypes, type DatabaseKind } from "./column-types.ts";
@@ -96,6 +97,50 @@ class Migrations implements MigrationProvider {
   }
 }
 
+/** Longest time in ms that statements of other processes wait behind a migration that waits for a table, such as one that a backup reads. */
+const LOCK_TIMEOUT_MS = 2_000;
+/** Time in ms in which they go on before the migration tries again, and time in ms after which it fails. */
+const RETRY_MS = 3_000;
+const WAIT_MS = 10 * 60_000;
+const LOCK_NOT_AVAILABLE = "55P03";
+
+/**
+ * Runs a function on a connection of Postgres whose statements may take any time, as those of a migration of large tables do, and so may the wait
+ * for another process that migrates. They wait for a table only briefly, because other processes wait for it behind them.
+ */
+async function withoutTimeout<Tables, Value>(db: Kysely<Tables>, run: (db: Kysely<Tables>) => Promise<Value>) {
+  return await db.connection().execute(async (connection) => {
+    await sql`set statement_timeout = 0`.execute(connection);
+    await sql`set lock_timeout = ${sql.lit(LOCK_TIMEOUT_MS)}`.execute(connection);
+    try {
+      return await run(connection);
+    } finally {
+      await sql`reset lock_timeout`.execute(connection);
+      await sql`reset statement_timeout`.execute(connection);
+    }
+  });
+}
+
+/** Runs migrations. With Postgres, again while another process uses a table that they change. */
+async function runMigrations<Tables>(
+  db: Kysely<Tables>,
+  kind: DatabaseKind,
+  last: string | undefined,
+): Promise<MigrationResultSet> {
+  const run = async (on: Kysely<Tables>): Promise<MigrationResultSet> => {
+    const migrator = new Migrator({ db: on, provider: new Migrations(kind) });
+    return await (last === undefined ? migrator.migrateToLatest() : migrator.migrateTo(last));
+  };
+  if (kind === "sqlite") return await run(db);
+  const until = performance.now() + WAIT_MS;
+  for (;;) {
+    const result = await withoutTimeout(db, run);
+    const { code } = (result.error ?? {}) as { readonly code?: unknown };
+    if (code !== LOCK_NOT_AVAILABLE || performance.now() > until) return result;
+    await pause(RETRY_MS);
+  }
+}
+
 /**
  * Runs the migrations that the database has not seen. Several processes may do so at the same time: one of them migrates. A later schema that
  * this release works with stays as it is.
@@ -110,8 +155,7 @@ export async function migrate<Tables>(
   last?: string,
 ): Promise<readonly string[]> {
   if (await hasUsableLaterSchema(db)) return [];
-  const migrator = new Migrator({ db, provider: new Migrations(kind) });
-  const { error, results = [] } = await (last === undefined ? migrator.migrateToLatest() : migrator.migrateTo(last));
+  const { error, results = [] } = await runMigrations(db, kind, last);
   if (error !== undefined) {
     // A later release may have migrated at the same time.
     if (await hasUsableLaterSchema(db)) return [];

@@ -145,6 +145,8 @@ const decode = (row: z.output<typeof RowSchema>["row"]): TableRow =>
 export async function restoreBackup({ db, kind }: OpenDatabase, path: string): Promise<RowCounts> {
   const known = await migrationsOf(db);
   return await db.transaction().execute(async (transaction) => {
+    // The count of what was restored is one statement, which takes as long as the database is large.
+    if (kind === "postgres") await sql`set local statement_timeout = 0`.execute(transaction);
     await checkEmpty(transaction);
     await setCounting(transaction, kind, "disable");
     const counts: Record<string, number> = {};
