@@ -257,7 +257,7 @@ export class ExecutorService implements AsyncDisposable {
         call?.credit(message.chunks);
         break;
       case "rest":
-        call?.rest(message.isResting);
+        call?.setPaused(message.isResting);
         break;
       case "watch-idle":
         call?.watchIdle(message.isWatched);

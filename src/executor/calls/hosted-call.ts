@@ -133,8 +133,8 @@ export class HostedCall implements CallListener {
     this.#ticket?.credit(chunks);
   }
 
-  rest(isResting: boolean): void {
-    this.#ticket?.rest(isResting);
+  setPaused(isPaused: boolean): void {
+    this.#ticket?.setPaused(isPaused);
   }
 
   watchIdle(isWatched: boolean): void {

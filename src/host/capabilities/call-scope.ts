@@ -77,9 +77,9 @@ export const isContinuedRun = (context: CapabilityContext): boolean =>
 /** Returns the meter that counts the network traffic of a context's call, if there is one. */
 export const meterOf = (context: CapabilityContext): CallMeter | undefined => calls.get(context)?.meter;
 
-const payers = new WeakMap<CapabilityContext, CpuAccount>();
+const cpuAccounts = new WeakMap<CapabilityContext, CpuAccount>();
 /** Returns the CPU account that is charged for host work on behalf of a context's call. */
-export const cpuAccountOf = (context: CapabilityContext): CpuAccount | undefined => payers.get(context);
+export const cpuAccountOf = (context: CapabilityContext): CpuAccount | undefined => cpuAccounts.get(context);
 
 export interface CallScopeOptions {
   readonly callId: string;
@@ -113,7 +113,7 @@ export class CallScope implements Disposable {
       redact: (label, value) => redactor.addSecret(label, value),
     };
     if (call !== undefined) calls.set(this.context, call);
-    if (cpuAccount !== undefined) payers.set(this.context, cpuAccount);
+    if (cpuAccount !== undefined) cpuAccounts.set(this.context, cpuAccount);
   }
 
   #perCall<Kept>(open: (context: CapabilityContext) => Kept): Kept {

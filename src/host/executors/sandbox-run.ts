@@ -258,7 +258,7 @@ export class SandboxRun implements CallListener, ChainedRun {
   }
 
   setPaused(isPaused: boolean): void {
-    this.#ticket?.rest(isPaused);
+    this.#ticket?.setPaused(isPaused);
   }
 
   setWaiting(isWaiting: boolean): void {

@@ -73,7 +73,7 @@ export interface Ticket {
    * Marks the call as waiting for a person or a model, or ends that mark. Each `true` needs one `false`. Other calls
    * may use the slot meanwhile.
    */
-  rest(isResting: boolean): void;
+  setPaused(isPaused: boolean): void;
   /** Turns `onIdle` events of the listener on or off. */
   watchIdle(isWatched: boolean): void;
 }
@@ -85,7 +85,7 @@ export interface JobPool {
   onStuck(placed: PlacedJob): void;
   cancel(placed: PlacedJob): void;
   /** Called when a running job has paused, so that others may run meanwhile. */
-  onRest(): void;
+  onPause(): void;
 }
 
 /** A job in the pool. It receives the events of its call, and is its caller's handle. */
@@ -130,10 +130,10 @@ export class PlacedJob implements CallListener, Ticket {
     if (this.state === "placed") this.worker?.watchGuest(this.seq, isWatched);
   }
 
-  rest(isResting: boolean): void {
+  setPaused(isPaused: boolean): void {
     if (this.state !== "placed") return;
-    this.worker?.rest(this.seq, isResting);
-    if (isResting) this.#pool.onRest();
+    this.worker?.setPaused(this.seq, isPaused);
+    if (isPaused) this.#pool.onPause();
   }
 
   get onChunks(): CallListener["onChunks"] {

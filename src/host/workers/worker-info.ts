@@ -27,7 +27,7 @@ export interface WorkerInfo {
 function stateOf(worker: WorkerProcess): WorkerInfo["state"] {
   if (worker.isEnding || worker.draining) return "ending";
   if (!worker.isReady || (worker.kind === "python" && !worker.isPythonReady)) return "starting";
-  return worker.load > 0 ? "busy" : "idle";
+  return worker.callCount > 0 ? "busy" : "idle";
 }
 
 /**

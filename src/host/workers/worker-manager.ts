@@ -211,7 +211,7 @@ export class WorkerManager implements Disposable {
   }
 
   #hasOtherOwnersRunning(owner: string): boolean {
-    for (const worker of this.#workers) if (worker.load > 0 && worker.owner !== owner) return true;
+    for (const worker of this.#workers) if (worker.callCount > 0 && worker.owner !== owner) return true;
     return false;
   }
 
@@ -279,10 +279,10 @@ export class WorkerManager implements Disposable {
       this.#warm.recordDeath(worker);
     } else if (worker.isReady) {
       this.#warm.recordStart(worker);
-      if (worker.owner !== undefined && worker.servedCalls > 0 && worker.load > 0) this.priorities.apply(worker);
+      if (worker.owner !== undefined && worker.servedCalls > 0 && worker.callCount > 0) this.priorities.apply(worker);
     }
-    const isUsedUp = worker.draining || ((worker.singleUse || worker.acceptsNoCalls) && !worker.isHeld);
-    if (isUsedUp && worker.load === 0 && worker.servedCalls > 0) worker.kill(worker.draining ? "room" : undefined);
+    const isUsedUp = worker.draining || ((worker.singleUse || worker.acceptsNoCalls) && !worker.mustStayOpen);
+    if (isUsedUp && worker.callCount === 0 && worker.servedCalls > 0) worker.kill(worker.draining ? "room" : undefined);
     if (!this.#closed) this.#listener.onChange(worker);
     this.#warm.resolveWaiters(worker.isDead && worker.kind === "python");
   }
@@ -300,7 +300,7 @@ export class WorkerManager implements Disposable {
     this.#watchedAt = now;
     let busy = 0;
     for (const worker of [...this.#workers]) {
-      if (worker.load === 0) continue;
+      if (worker.callCount === 0) continue;
       busy += 1;
       worker.watch(elapsedMs);
     }
@@ -330,9 +330,9 @@ export class WorkerManager implements Disposable {
     this.#createModuleCaches(now);
     let surplus = this.#warm.count("plain") - this.#options.warmProcesses;
     for (const worker of [...this.#workers]) {
-      if (worker.load > 0) continue;
+      if (worker.callCount > 0) continue;
       worker.watchIdle();
-      const isOld = worker.owner !== undefined && !worker.isHeld && now - worker.lastUsed > this.#options.idleMs;
+      const isOld = worker.owner !== undefined && !worker.mustStayOpen && now - worker.lastUsed > this.#options.idleMs;
       // The first process can exceed the size of the warm pool. While it starts it is not idle: ended then, it would cost a layer of hardening.
       const isWarm = worker.owner === undefined && worker.kind === "plain" && worker.isReady;
       const isSurplus = isWarm && surplus > 0 && now - worker.lastUsed > SURPLUS_MS;
@@ -355,7 +355,7 @@ export class WorkerManager implements Disposable {
       ({ owner: name, isDead }) => !isDead && (name === owner || name?.startsWith(`${owner} `) === true),
     );
     for (const worker of own) {
-      if (!isShared || (worker.load === 0 && !worker.isHeld)) worker.kill();
+      if (!isShared || (worker.callCount === 0 && !worker.mustStayOpen)) worker.kill();
       else worker.singleUse = true;
     }
     return own.length;

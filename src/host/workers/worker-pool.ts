@@ -137,7 +137,7 @@ export class WorkerPool implements CallPool, JobPool {
     return placed;
   }
 
-  onRest(): void {
+  onPause(): void {
     this.#schedule();
   }
 
@@ -245,7 +245,7 @@ export class WorkerPool implements CallPool, JobPool {
 
   /** A call that waits for anything else, such as a tool of an MCP server, can end although no process is free. */
   #isStuck(): boolean {
-    const awaited = this.#manager.all.reduce((sum, worker) => sum + worker.awaited, 0);
+    const awaited = this.#manager.all.reduce((sum, worker) => sum + worker.awaitedCalls, 0);
     let inPool = 0;
     for (const { item } of this.#queue.entries()) if (item.job.claim.parentSlot !== undefined) inPool += 1;
     for (const jobs of this.#placed.values())
@@ -409,7 +409,7 @@ export class WorkerPool implements CallPool, JobPool {
       this.#placed.delete(worker);
       this.#chargedTenants.delete(worker);
       this.#loseSessions(worker);
-    } else if (worker.load === 0) {
+    } else if (worker.callCount === 0) {
       worker.isExclusive = false;
       this.#manager.priorities.setBackground(worker, false);
     }
@@ -442,7 +442,7 @@ export class WorkerPool implements CallPool, JobPool {
         ),
       );
     }
-    const isFull = worker.load >= worker.window;
+    const isFull = worker.callCount >= worker.window;
     this.#placement.adaptWindow(worker);
     if (worker.cpuRate >= BUSY_RATE) this.#recordLongCalls(worker);
     if (worker.isBackground && !this.#placement.hasUnprovenCalls(worker))

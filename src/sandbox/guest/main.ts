@@ -35,12 +35,12 @@ export type Enter = (
  * @param options BootOptions as JSON text
  */
 export function boot(post: Post, postNow: Post, ask: Ask, options: string): Enter {
-  const { features, coarseTime, fixed, isRollback } = JSONParse(options) as BootOptions;
+  const { features, coarseTime, deterministic, isRollback } = JSONParse(options) as BootOptions;
   connectHost(post, postNow, ask);
   if (isRollback === true) holdEnds();
-  if (fixed !== undefined) {
-    installCoarseTime(fixed.now);
-    installSeededRandom(fixed.words);
+  if (deterministic !== undefined) {
+    installCoarseTime(deterministic.now);
+    installSeededRandom(deterministic.words);
     hideGarbageCollection();
     isRepeatable = true;
     postAtOnce(true);

@@ -192,7 +192,7 @@ export interface BootOptions {
   /** Whether the call is a durable run that is rolled back: it ends with the entry `rollback`, however its own code ends. */
   readonly isRollback?: boolean | undefined;
   /** For deterministic calls: the guest's clock starts at `now` and only its timers advance it. `words` is the seed of Math.random. */
-  readonly fixed?: { readonly now: number; readonly words: readonly number[] } | undefined;
+  readonly deterministic?: { readonly now: number; readonly words: readonly number[] } | undefined;
 }
 
 /** Prefix of the filenames of all scripts in an isolate. */

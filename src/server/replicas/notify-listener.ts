@@ -28,7 +28,7 @@ export class NotifyListener implements AsyncDisposable {
   readonly #dependencies: NotifyListenerDependencies;
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
-  #isProven = false;
+  #isDelivering = false;
   #probed: (() => void) | undefined;
 
   constructor(dependencies: NotifyListenerDependencies) {
@@ -37,8 +37,8 @@ export class NotifyListener implements AsyncDisposable {
   }
 
   /** Whether notifications have arrived over this connection when it was last tested. */
-  get isProven(): boolean {
-    return this.#isProven;
+  get isDelivering(): boolean {
+    return this.#isDelivering;
   }
 
   async #run(): Promise<void> {
@@ -47,7 +47,7 @@ export class NotifyListener implements AsyncDisposable {
     while (!signal.aborted) {
       // A failed connection is not reported: messages are then read by polling, a little later.
       if (await this.#listen().catch(() => false)) delay = FIRST_DELAY_MS;
-      this.#isProven = false;
+      this.#isDelivering = false;
       await pause(delay * (1 + Math.random() / 4), signal);
       delay = Math.min(LONGEST_DELAY_MS, delay * 2);
     }
@@ -76,7 +76,7 @@ export class NotifyListener implements AsyncDisposable {
       await client.connect();
       await client.query(`listen ${NOTIFY_CHANNEL}`);
       while (!ended.signal.aborted && (await this.#probe(ended.signal))) {
-        this.#isProven = true;
+        this.#isDelivering = true;
         // Reads messages that were sent before the connection listened.
         if (!hasWorked) onNotification();
         hasWorked = true;
@@ -85,7 +85,7 @@ export class NotifyListener implements AsyncDisposable {
       return hasWorked;
     } finally {
       signal.removeEventListener("abort", end);
-      this.#isProven = false;
+      this.#isDelivering = false;
       end();
     }
   }

@@ -78,7 +78,7 @@ export class PostgresBus implements ReplicaBus {
 
   /** Whether notifications arrive. Otherwise messages do so a little later. */
   get isListening(): boolean {
-    return this.#listener.isProven;
+    return this.#listener.isDelivering;
   }
 
   async setUrl(url: string): Promise<void> {
@@ -140,7 +140,7 @@ export class PostgresBus implements ReplicaBus {
         this.#wake();
         this.#poll();
       },
-      this.#listener.isProven ? POLL_MS : FAST_POLL_MS,
+      this.#listener.isDelivering ? POLL_MS : FAST_POLL_MS,
     );
   }
 

@@ -16,7 +16,7 @@ const ENDED: EndedMessage = {
   usage: USAGE,
   released: true,
 };
-const TICKET: Ticket = { cancel() {}, credit() {}, rest() {}, watchIdle() {} };
+const TICKET: Ticket = { cancel() {}, credit() {}, setPaused() {}, watchIdle() {} };
 
 function openCall(): { readonly call: HostedCall; readonly sent: CallReport[]; readonly waiting: Set<Waiting> } {
   const sent: CallReport[] = [];

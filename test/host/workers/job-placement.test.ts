@@ -15,8 +15,8 @@ type Process = Pick<
   WorkerProcess,
   | "owner"
   | "kind"
-  | "load"
-  | "busy"
+  | "callCount"
+  | "activeCalls"
   | "newCalls"
   | "window"
   | "unproven"
@@ -30,8 +30,8 @@ const newProcess = (fields: Partial<Process> = {}): WorkerProcess =>
   ({
     owner: "acme",
     kind: "plain",
-    load: 0,
-    busy: 0,
+    callCount: 0,
+    activeCalls: 0,
     newCalls: 0,
     window: 4,
     unproven: 0,
@@ -49,7 +49,7 @@ const job = {
   memoryMiB: 64,
 } as unknown as Job;
 const placedJob = (pace: Pace, fields: Partial<Job> = {}): PlacedJob =>
-  new PlacedJob({ ...job, ...fields }, pace, { cancel() {}, onRest() {}, onEnded() {}, onLost() {}, onStuck() {} });
+  new PlacedJob({ ...job, ...fields }, pace, { cancel() {}, onPause() {}, onEnded() {}, onLost() {}, onStuck() {} });
 
 interface Situation {
   readonly own: readonly WorkerProcess[];
@@ -121,7 +121,7 @@ describe("Placement", () => {
   });
 
   test("keeps long calls together, and short calls away from them", () => {
-    const [looping, home] = [newProcess({ load: 2, busy: 2, unproven: 2 }), newProcess(recently())];
+    const [looping, home] = [newProcess({ callCount: 2, activeCalls: 2, unproven: 2 }), newProcess(recently())];
     const place = openPlacement({ own: [home, looping] });
     expect(place("long")).toBe(looping);
     expect(place("short")).toBe(home);
@@ -130,7 +130,7 @@ describe("Placement", () => {
   });
 
   test("gives a call that runs alone a further process if no call of its tool runs", () => {
-    const alone = { load: 1, busy: 1, newCalls: 0, unproven: 1, isExclusive: true } as const;
+    const alone = { callCount: 1, activeCalls: 1, newCalls: 0, unproven: 1, isExclusive: true } as const;
     const spare = newProcess();
     const other = { exclusive: true, claim: { ...job.claim, toolKey: "other" } };
     for (const own of [[newProcess(alone)], [newProcess(alone), newProcess(alone)]]) {
@@ -150,10 +150,10 @@ describe("Placement", () => {
   });
 
   test("gives a call that shares its process a further one if each process has a call that runs alone", () => {
-    const alone = { load: 1, busy: 1, newCalls: 0, unproven: 1, isExclusive: true } as const;
+    const alone = { callCount: 1, activeCalls: 1, newCalls: 0, unproven: 1, isExclusive: true } as const;
     const [own, spare] = [[newProcess(alone), newProcess(alone)], newProcess()];
     expect(openPlacement({ own, spare, isPastShare: true })("unknown")).toBe(spare);
-    const shared = newProcess({ load: 1, busy: 1, newCalls: 1, unproven: 1 });
+    const shared = newProcess({ callCount: 1, activeCalls: 1, newCalls: 1, unproven: 1 });
     expect(openPlacement({ own: [...own, shared], spare, isPastShare: true })("unknown")).toBe(shared);
   });
 

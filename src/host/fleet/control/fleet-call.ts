@@ -15,7 +15,7 @@ export type FleetJob = Job & { readonly order: Extract<CallOrder, { readonly typ
 export interface CallAttempt {
   cancel(): void;
   credit(chunks: number): void;
-  rest(isResting: boolean): void;
+  setPaused(isPaused: boolean): void;
   watchIdle(isWatched: boolean): void;
 }
 
@@ -62,8 +62,8 @@ export class FleetCall implements Ticket, SessionCall<FleetCall> {
     this.attempt?.credit(chunks);
   }
 
-  rest(isResting: boolean): void {
-    this.attempt?.rest(isResting);
+  setPaused(isPaused: boolean): void {
+    this.attempt?.setPaused(isPaused);
   }
 
   watchIdle(isWatched: boolean): void {

@@ -243,8 +243,8 @@ export class RemoteAttempt implements CallAttempt {
     if (!this.isOver) this.executor.send({ type: "credit", token: this.token, chunks });
   }
 
-  rest(isResting: boolean): void {
-    if (!this.isOver) this.executor.send({ type: "rest", token: this.token, isResting });
+  setPaused(isPaused: boolean): void {
+    if (!this.isOver) this.executor.send({ type: "rest", token: this.token, isResting: isPaused });
   }
 
   watchIdle(isWatched: boolean): void {

@@ -3,25 +3,25 @@ import * as z from "zod";
 import { DeterministicStartSchema } from "../../../sandbox/protocol/host-message-schemas.ts";
 import { PythonSchema } from "./executor-messages.ts";
 import {
+  CountSchema,
   callFields,
-  count,
   countedFields,
+  FleetIdSchema,
   fetchFields,
-  id,
   MAX_FLEET_CALLS,
   MAX_FLEET_SESSIONS,
-  name,
+  NameSchema,
+  ObjectNameSchema,
   objectFields,
-  objectName,
   partFields,
-  secret,
-  sha256,
+  SecretSchema,
+  Sha256Schema,
 } from "./message-fields.ts";
 
 /** Session whose isolate runs the call, one call at a time. The isolate outlives the call. */
 const SessionSchema = z.strictObject({
   /** Name of the session between this control plane and this executor. */
-  id: secret,
+  id: SecretSchema,
   /** Bundle and settings are used for this call only. */
   once: z.boolean(),
   /** An earlier call has left its isolate. If the executor does not have it any longer, it rejects the call. */
@@ -35,12 +35,12 @@ const SessionSchema = z.strictObject({
  */
 const RunSchema = z.strictObject({
   type: z.literal("run"),
-  key: secret,
-  control: id,
+  key: SecretSchema,
+  control: FleetIdSchema,
   /** Fencing token of this attempt. Messages with another one are ignored. */
-  token: secret,
-  callId: name,
-  tenantId: name,
+  token: SecretSchema,
+  callId: NameSchema,
+  tenantId: NameSchema,
   /** Owner of the worker processes that may run the call. */
   owner: z.string().min(1).max(8_192),
   toolKey: z.string().max(8_192),
@@ -50,12 +50,12 @@ const RunSchema = z.strictObject({
   isNested: z.boolean(),
   stream: z.literal(true).optional(),
   exclusive: z.literal(true).optional(),
-  dataBytes: count.optional(),
+  dataBytes: CountSchema.optional(),
   /** Remaining time of the call in ms, if it may run on the main thread of its process. */
   leftMs: z.number().min(0).max(3_600_000).optional(),
   deterministic: DeterministicStartSchema.optional(),
   /** Not for Python calls, whose bundle is the runtime. */
-  bundle: z.strictObject({ code: sha256, ...objectFields }).optional(),
+  bundle: z.strictObject({ code: Sha256Schema, ...objectFields }).optional(),
   /** Only for executors that have announced this runtime. */
   python: PythonSchema.optional(),
   /** Only for executors that have announced that they keep sessions. */
@@ -92,50 +92,63 @@ const WatchIdleSchema = z.strictObject({ type: z.literal("watch-idle"), ...count
  */
 const HoldSchema = z.strictObject({
   type: z.literal("hold"),
-  key: secret,
-  control: id,
-  tokens: z.array(secret).max(MAX_FLEET_CALLS),
+  key: SecretSchema,
+  control: FleetIdSchema,
+  tokens: z.array(SecretSchema).max(MAX_FLEET_CALLS),
   /** For each of them the number of its last message. Only for executors that count. */
-  sent: z.array(count).max(MAX_FLEET_CALLS).optional(),
+  sent: z.array(CountSchema).max(MAX_FLEET_CALLS).optional(),
 });
 
 /** Lists all sessions of a control plane on this executor. A session that is missing ends. */
 const HoldSessionsSchema = z.strictObject({
   type: z.literal("hold-sessions"),
-  key: secret,
-  control: id,
-  sessions: z.array(secret).max(MAX_FLEET_SESSIONS),
+  key: SecretSchema,
+  control: FleetIdSchema,
+  sessions: z.array(SecretSchema).max(MAX_FLEET_SESSIONS),
 });
 
 /** A session has ended: the executor disposes its isolate. */
-const EndSessionSchema = z.strictObject({ type: z.literal("end-session"), key: secret, session: secret });
+const EndSessionSchema = z.strictObject({ type: z.literal("end-session"), key: SecretSchema, session: SecretSchema });
 
 /** The processes of an owner end, for example because its tenant was deleted. */
 const EndOwnerSchema = z.strictObject({
   type: z.literal("end-owner"),
-  key: secret,
+  key: SecretSchema,
   owner: z.string().min(1).max(8_192),
   isShared: z.boolean(),
 });
 
 /** A tenant was deleted: bundles that only its calls have used are deleted. Executors of releases without this message ignore it. */
-const DeleteTenantSchema = z.strictObject({ type: z.literal("delete-tenant"), key: secret, tenantId: name });
+const DeleteTenantSchema = z.strictObject({
+  type: z.literal("delete-tenant"),
+  key: SecretSchema,
+  tenantId: NameSchema,
+});
 
 /**
  * The executor finishes its calls, accepts no others, and ends. Executors of releases without this message ignore it.
  */
-const DrainSchema = z.strictObject({ type: z.literal("drain"), key: secret });
+const DrainSchema = z.strictObject({ type: z.literal("drain"), key: SecretSchema });
 
 /**
  * An earlier process with the same id is connected, so this one gets no calls, and ends. Executors of releases without this message ignore it.
  */
-const IdInUseSchema = z.strictObject({ type: z.literal("id-in-use"), key: secret });
+const IdInUseSchema = z.strictObject({ type: z.literal("id-in-use"), key: SecretSchema });
 
 /** The control plane has Python tools: the executor prepares what it needs to start an interpreter. */
-const PreparePythonSchema = z.strictObject({ type: z.literal("prepare-python"), key: secret, runtime: sha256 });
+const PreparePythonSchema = z.strictObject({
+  type: z.literal("prepare-python"),
+  key: SecretSchema,
+  runtime: Sha256Schema,
+});
 
 /** The message is in an object, because it is too large. Later messages with the same token wait for it. */
-const ControlObjectSchema = z.strictObject({ type: z.literal("object"), control: id, ...callFields, ...objectFields });
+const ControlObjectSchema = z.strictObject({
+  type: z.literal("object"),
+  control: FleetIdSchema,
+  ...callFields,
+  ...objectFields,
+});
 
 /** Requests a part of an object that the receiver has offered about this attempt. */
 const ControlFetchSchema = z.strictObject({ type: z.literal("fetch"), ...callFields, ...fetchFields });
@@ -146,7 +159,7 @@ export type PartRequest = z.infer<typeof ControlFetchSchema>;
 const ControlPartSchema = z.strictObject({ type: z.literal("part"), ...callFields, ...partFields });
 
 /** The object was read, or is not needed: it can be dropped. */
-const ControlReceivedSchema = z.strictObject({ type: z.literal("received"), ...callFields, name: objectName });
+const ControlReceivedSchema = z.strictObject({ type: z.literal("received"), ...callFields, name: ObjectNameSchema });
 
 /** A message to an executor. */
 export const ControlMessageSchema = z.discriminatedUnion("type", [

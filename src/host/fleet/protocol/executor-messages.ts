@@ -1,18 +1,18 @@
 // Schemas of what executors send to the control plane: announcements, events of calls, lists of what runs.
 import * as z from "zod";
 import {
-  count,
+  CountSchema,
   fetchFields,
   MAX_FLEET_CALLS,
   MAX_FLEET_SESSIONS,
   MAX_SLOTS,
   MAX_TIME,
+  ObjectNameSchema,
   ObjectRefSchema,
   objectFields,
-  objectName,
   partFields,
-  secret,
-  sha256,
+  SecretSchema,
+  Sha256Schema,
 } from "./message-fields.ts";
 import { FLEET_PROTOCOL_VERSION } from "./wire.ts";
 
@@ -23,7 +23,7 @@ import { FLEET_PROTOCOL_VERSION } from "./wire.ts";
 export const AnnouncementSchema = z.strictObject({
   type: z.literal("alive"),
   protocol: z.literal(FLEET_PROTOCOL_VERSION),
-  key: secret,
+  key: SecretSchema,
   version: z.string().max(64),
   /** Start of the process, in ms since 1970. */
   since: z.int().min(0).max(MAX_TIME),
@@ -38,14 +38,14 @@ export type Announcement = z.infer<typeof AnnouncementSchema>;
 /** A Python call. Its source and wheels are objects that the executor keeps. */
 export const PythonSchema = z.strictObject({
   /** Hash of the runtime that the call needs. */
-  runtime: sha256,
+  runtime: Sha256Schema,
   /** Text that the input begins with, and that the message does not hold. */
   source: ObjectRefSchema.optional(),
   wheels: ObjectRefSchema.optional(),
 });
 
 /** `n` counts the messages of an attempt from 1, so that a missing one is noticed. */
-const eventFields = { token: secret, n: z.int().min(1).max(Number.MAX_SAFE_INTEGER) };
+const eventFields = { token: SecretSchema, n: z.int().min(1).max(Number.MAX_SAFE_INTEGER) };
 
 /**
  * The executor does not run the call, and no code of it has run. `no-bundle`: it found no valid object of the bundle;
@@ -82,7 +82,7 @@ const EventSchema = z.strictObject({
   /** The isolate was ready before this message. */
   isStarted: z.literal(true).optional(),
   /** With `ended`: largest growth of the process while the call ran, in bytes. */
-  peakBytes: count.optional(),
+  peakBytes: CountSchema.optional(),
 });
 
 /** The worker process of the call has ended, and the executor does not run it again. */
@@ -92,19 +92,21 @@ const LostSchema = z.strictObject({
   begun: z.boolean(),
   outOfMemory: z.boolean(),
   isNotStarted: z.boolean(),
-  peakBytes: count,
+  peakBytes: CountSchema,
 });
 
 /** All calls of a control plane that run on the executor, each with the number of its last message. */
 const RunningSchema = z.strictObject({
   type: z.literal("running"),
-  calls: z.array(z.tuple([secret, count])).max(MAX_FLEET_CALLS),
+  calls: z.array(z.tuple([SecretSchema, CountSchema])).max(MAX_FLEET_CALLS),
 });
 
 /** Sessions whose isolates the executor does not have any longer, each with the reason why its process has ended. */
 const SessionsEndedSchema = z.strictObject({
   type: z.literal("sessions-ended"),
-  sessions: z.array(z.tuple([secret, z.enum(["memory", "stuck", "budget", "room", "other"])])).max(MAX_FLEET_SESSIONS),
+  sessions: z
+    .array(z.tuple([SecretSchema, z.enum(["memory", "stuck", "budget", "room", "other"])]))
+    .max(MAX_FLEET_SESSIONS),
 });
 
 export type SessionEnding = z.infer<typeof SessionsEndedSchema>["sessions"][number];
@@ -113,11 +115,15 @@ export type SessionEnding = z.infer<typeof SessionsEndedSchema>["sessions"][numb
 const ExecutorObjectSchema = z.strictObject({ type: z.literal("object"), ...eventFields, ...objectFields });
 
 /** As in messages to an executor, and not counted. */
-const ExecutorFetchSchema = z.strictObject({ type: z.literal("fetch"), token: secret, ...fetchFields });
+const ExecutorFetchSchema = z.strictObject({ type: z.literal("fetch"), token: SecretSchema, ...fetchFields });
 
-const ExecutorPartSchema = z.strictObject({ type: z.literal("part"), token: secret, ...partFields });
+const ExecutorPartSchema = z.strictObject({ type: z.literal("part"), token: SecretSchema, ...partFields });
 
-const ExecutorReceivedSchema = z.strictObject({ type: z.literal("received"), token: secret, name: objectName });
+const ExecutorReceivedSchema = z.strictObject({
+  type: z.literal("received"),
+  token: SecretSchema,
+  name: ObjectNameSchema,
+});
 
 /** A message of an executor. */
 export const ExecutorMessageSchema = z.discriminatedUnion("type", [

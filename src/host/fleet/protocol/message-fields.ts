@@ -30,23 +30,23 @@ export const MAX_PART_BYTES: number = 256 * 1024;
 export const carriedBytes = (maxPayload: number, limit: number): number => Math.min(limit, maxPayload - OVERHEAD_BYTES);
 
 /** 16 random bytes in base64url. */
-export const secret = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
+export const SecretSchema = z.string().regex(/^[A-Za-z0-9_-]{22}$/);
 
-export const id = z.string().regex(FLEET_ID_PATTERN);
+export const FleetIdSchema = z.string().regex(FLEET_ID_PATTERN);
 
-export const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+export const Sha256Schema = z.string().regex(/^[0-9a-f]{64}$/);
 
-export const count = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
+export const CountSchema = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
 
-export const name = z.string().max(1_024);
+export const NameSchema = z.string().max(1_024);
 
 /** Name of an object among those of its attempt. */
-export const objectName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
+export const ObjectNameSchema = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
 
 /** An object that holds a message or a bundle, and that the receiver reads in parts. */
 export const objectFields = {
-  name: objectName,
-  sha256,
+  name: ObjectNameSchema,
+  sha256: Sha256Schema,
   bytes: z.int().min(1).max(MAX_FLEET_BYTES),
 };
 
@@ -60,7 +60,7 @@ export type ObjectRef = z.infer<typeof ObjectRefSchema>;
  */
 export const LanguagesSchema = z.object({
   /** Hash of its Python runtime. It gets calls only from control planes with the same one. */
-  python: sha256.optional(),
+  python: Sha256Schema.optional(),
   /** Whether it can start an interpreter at once. Before that, it waits for a request to prepare Python, and gets no calls. */
   isPythonReady: z.boolean().optional(),
   /** Whether it keeps the isolates of sessions. Without it, it gets no calls of sessions. */
@@ -74,7 +74,7 @@ export type Languages = z.infer<typeof LanguagesSchema>;
 /** Largest size of the languages part of an announcement. */
 export const MAX_LANGUAGES_BYTES = 1_024;
 
-export const callFields = { key: secret, token: secret };
+export const callFields = { key: SecretSchema, token: SecretSchema };
 
 /**
  * `n` counts the messages about an attempt from 1, so that a missing one is noticed. Only for executors that have announced
@@ -83,9 +83,9 @@ export const callFields = { key: secret, token: secret };
 export const countedFields = { ...callFields, n: z.int().min(1).max(Number.MAX_SAFE_INTEGER).optional() };
 
 export const fetchFields = {
-  name: objectName,
+  name: ObjectNameSchema,
   from: z.int().min(0).max(MAX_FLEET_BYTES),
   length: z.int().min(1).max(MAX_PART_BYTES),
 };
 
-export const partFields = { name: objectName, from: fetchFields.from };
+export const partFields = { name: ObjectNameSchema, from: fetchFields.from };

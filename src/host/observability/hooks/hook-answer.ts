@@ -22,13 +22,13 @@ export interface HookError {
 }
 
 export type HookAnswer =
-  | { readonly is: "nothing" }
-  | { readonly is: "rejection"; readonly error: ToolError }
-  | { readonly is: "modification"; readonly modified: { readonly [key: string]: unknown } }
-  | { readonly is: "invalid" };
+  | { readonly kind: "nothing" }
+  | { readonly kind: "rejection"; readonly error: ToolError }
+  | { readonly kind: "modification"; readonly modified: { readonly [key: string]: unknown } }
+  | { readonly kind: "invalid" };
 
-const NOTHING: HookAnswer = { is: "nothing" };
-const INVALID: HookAnswer = { is: "invalid" };
+const NOTHING: HookAnswer = { kind: "nothing" };
+const INVALID: HookAnswer = { kind: "invalid" };
 
 /**
  * Parses an answer, reading each field once. Never throws.
@@ -40,7 +40,7 @@ export function readHookAnswer(answer: unknown, modifiable: readonly string[], h
   try {
     const { reject, modify } = answer as { readonly reject?: unknown; readonly modify?: unknown };
     // With `{ reject: issue ?? null }`, the values null, false, 0 and "" neither reject nor allow.
-    if (reject) return { is: "rejection", error: toRejection(reject, hookName) };
+    if (reject) return { kind: "rejection", error: toRejection(reject, hookName) };
     if (reject !== undefined || hasOtherKeys(answer)) return INVALID;
     return readModification(modify, modifiable, hookName);
   } catch {
@@ -66,9 +66,9 @@ function readModification(modify: unknown, modifiable: readonly string[], hookNa
     ignoreOutcome(() => value);
     return INVALID;
   }
-  if (key !== "error") return { is: "modification", modified: { [key]: value } };
+  if (key !== "error") return { kind: "modification", modified: { [key]: value } };
   if (!value) return INVALID;
-  return { is: "modification", modified: { error: readHookError(value, `Hook "${hookName}" replaced the result`) } };
+  return { kind: "modification", modified: { error: readHookError(value, `Hook "${hookName}" replaced the result`) } };
 }
 
 /** Reads an error in any form: a string, an Error, or an object with code, message, details and recoverable. Never throws. */

@@ -132,9 +132,9 @@ export class Hooks {
         continue;
       }
       const read = readHookAnswer(settled.answer, MODIFIABLE[name], hook.name);
-      if (read.is === "rejection") throw read.error;
-      if (read.is === "modification") current = await modify(current, read.modified);
-      if (read.is === "invalid") this.#failed(hook, name, current.call, "gave an invalid answer", undefined);
+      if (read.kind === "rejection") throw read.error;
+      if (read.kind === "modification") current = await modify(current, read.modified);
+      if (read.kind === "invalid") this.#failed(hook, name, current.call, "gave an invalid answer", undefined);
     }
     return current;
   }

@@ -7,7 +7,7 @@ export const CIRCUIT_STATES = ["closed", "open", "half-open"] as const;
 export type CircuitState = (typeof CIRCUIT_STATES)[number];
 
 /** Evidence of a call's outcome about its source. `unknown`: it ended for other reasons, such as cancellation or a full queue. */
-export type CircuitEvidence = { readonly is: "up" | "unknown" } | { readonly is: "down"; readonly code: ErrorCode };
+export type CircuitEvidence = { readonly kind: "up" | "unknown" } | { readonly kind: "down"; readonly code: ErrorCode };
 
 export interface CircuitOptions {
   /** Number of consecutive failures after which the circuit opens. */
@@ -93,11 +93,11 @@ export class Circuit {
 
   record({ epoch, isProbe }: CircuitAdmission, evidence: CircuitEvidence, now: number): void {
     if (epoch !== this.#epoch) return;
-    if (evidence.is === "up") {
+    if (evidence.kind === "up") {
       this.#failures = 0;
       this.#openMs = this.#options.openMs;
       if (isProbe) this.#enter("closed", now);
-    } else if (evidence.is === "down") {
+    } else if (evidence.kind === "down") {
       const isInRow = now - (this.#lastFailure?.at ?? now) <= STALE_MS;
       this.#failures = isInRow ? this.#failures + 1 : 1;
       this.#lastFailure = { code: evidence.code, at: now };

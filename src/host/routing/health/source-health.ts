@@ -94,11 +94,11 @@ const INCONCLUSIVE_CODES: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 function evidenceOf(execution: Execution | undefined): CircuitEvidence {
-  if (execution === undefined) return { is: "unknown" };
-  if (!("error" in execution)) return { is: "up" };
+  if (execution === undefined) return { kind: "unknown" };
+  if (!("error" in execution)) return { kind: "up" };
   const { code } = execution.error;
-  if (execution.isSourceFailure === true) return { is: "down", code };
-  return { is: INCONCLUSIVE_CODES.has(code) ? "unknown" : "up" };
+  if (execution.isSourceFailure === true) return { kind: "down", code };
+  return { kind: INCONCLUSIVE_CODES.has(code) ? "unknown" : "up" };
 }
 
 /** Returns whether the cause of a failure was counted already: one lost connection, process or executor ends all calls that use it. */
@@ -163,17 +163,17 @@ export class SourceHealthRegistry {
     const options = this.#options;
     if (options === undefined || sourceId === undefined) return;
     const evidence = evidenceOf(end);
-    if (evidence.is !== "down" && this.#entries.size === 0) return;
+    if (evidence.kind !== "down" && this.#entries.size === 0) return;
     const now = this.#now();
     const key = keyOf(sourceId, tenantId);
     let entry = this.#entries.get(key);
     if (entry === undefined) {
-      if (evidence.is !== "down") return;
+      if (evidence.kind !== "down") return;
       entry = { source, sourceId, tenantId, circuit: new Circuit(options, now), last: undefined };
       this.#makeRoom(now);
       this.#entries.set(key, entry);
     }
-    if (evidence.is === "down" && end !== undefined && "error" in end) {
+    if (evidence.kind === "down" && end !== undefined && "error" in end) {
       if (admission?.isProbe !== true && isCounted(end, entry, now)) return;
       entry.last = { cause: end.error.cause, at: now };
     }

@@ -104,7 +104,7 @@ export class WorkerCall {
   /** Messages that the call processes on the main thread of its process, which reads no other message meanwhile. */
   #entries = 0;
   /** Number of answers of its caller that the call waits for. */
-  resting = 0;
+  pauses = 0;
   /** Number of calls of tools whose results the call waits for. */
   nested = 0;
 

@@ -115,8 +115,8 @@ export class WorkerProcess {
 
   /** @param onChange called when a call is released, when the worker is ready, and when it has died */
   constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, start: WorkerStart = {}) {
-    const { kind = "plain", dataBytes, interpreter = sources.python, ...rest } = start;
-    const options: StartOptions = { ...rest, ...(dataBytes === undefined ? {} : { dataBytes }) };
+    const { kind = "plain", dataBytes, interpreter = sources.python, ...setPaused } = start;
+    const options: StartOptions = { ...setPaused, ...(dataBytes === undefined ? {} : { dataBytes }) };
     this.kind = kind;
     this.dataBytes = dataBytes;
     this.interpreter = kind === "python" ? interpreter : undefined;
@@ -209,15 +209,15 @@ export class WorkerProcess {
     return this.#isStuck || this.#contents.isFull || this.#inspection.hasBegun;
   }
   /** Whether it has isolates of sessions, or one that the inspector holds, although no call may run in it. */
-  get isHeld(): boolean {
+  get mustStayOpen(): boolean {
     return this.hasSessions || this.#inspection.isHeld;
   }
   /** Calls in the process, including calls that have ended but may still run. */
-  get load(): number {
+  get callCount(): number {
     return this.#calls.size;
   }
   /** Calls in the process that are not paused for an answer of their caller. A paused call computes nothing. */
-  get busy(): number {
+  get activeCalls(): number {
     return this.#calls.busy;
   }
   /** Calls in the process that may be short: they have just begun, and are not paused for an answer of their caller. */
@@ -229,7 +229,7 @@ export class WorkerProcess {
     return this.#calls.areNesting;
   }
   /** Calls that the calls of the process wait for. */
-  get awaited(): number {
+  get awaitedCalls(): number {
     return this.#calls.awaited;
   }
   /** Whether a call keeps the process from reading messages; see `mainThreadMs` in host-messages.ts. */
@@ -355,7 +355,7 @@ export class WorkerProcess {
   endSession(session: number): void {
     if (!this.#contents.deleteSession(session) || this.#dead) return;
     this.#channel.write({ type: "end-session", session });
-    if (this.load === 0) this.#onChange(this);
+    if (this.callCount === 0) this.#onChange(this);
   }
 
   /** Ends a call's isolate. The process is killed if the isolate does not stop within `RELEASE_MS`. */
@@ -379,9 +379,9 @@ export class WorkerProcess {
     if (call !== undefined && !call.hasEnded) this.#channel.write({ type: "watch-idle", seq, isWatched });
   }
 
-  rest(seq: number, isResting: boolean): void {
+  setPaused(seq: number, isPaused: boolean): void {
     const call = this.#calls.get(seq);
-    if (call !== undefined) call.resting += isResting ? 1 : -1;
+    if (call !== undefined) call.pauses += isPaused ? 1 : -1;
   }
 
   /** Grants a call `chunks` more chunks, because the reader has taken as many. */
@@ -437,7 +437,7 @@ export class WorkerProcess {
 
   /** Checks the health of a process that runs no calls. */
   watchIdle(): void {
-    if (!this.#ready || this.load > 0) return;
+    if (!this.#ready || this.callCount > 0) return;
     const failure = this.#monitor.checkIdle(this.#ceilingBytes);
     if (failure !== undefined) this.end(failure);
   }
@@ -549,7 +549,7 @@ export class WorkerProcess {
     else if (parsed.type === "inspected") this.#inspection.receive(parsed.seq, parts);
     else if (parsed.type === "stuck") {
       this.#isStuck = true;
-      if (this.load === 0) this.end("stuck");
+      if (this.callCount === 0) this.end("stuck");
     } else this.#receiveForCall(parsed, parts);
   }
 

@@ -156,7 +156,7 @@ export class JobPlacement implements Disposable {
       worker.lastShortAt = performance.now();
       for (const other of situation.unproven) if (other !== worker) this.#manager.priorities.setBackground(other, true);
     }
-    if (worker.load === 0) worker.isExclusive = isAlone;
+    if (worker.callCount === 0) worker.isExclusive = isAlone;
     return worker;
   }
 
@@ -190,7 +190,7 @@ export class JobPlacement implements Disposable {
     if (isKeptFree || isReserved) return undefined;
     const isWaiting = loaded === undefined;
     // A process whose call waits for this one counts as idle.
-    const isCrowded = isWaiting || (loaded.load > 0 && !usesParentSlot);
+    const isCrowded = isWaiting || (loaded.callCount > 0 && !usesParentSlot);
     const wouldDisplaceShort = pace === "long" && !isWaiting && loaded === home;
     if (!isCrowded && !wouldDisplaceShort) return undefined;
     const hasNoneForShort = pace === "short" && unproven.length === own.length;
@@ -254,7 +254,7 @@ export class JobPlacement implements Disposable {
 
   /** Whether calls compute in as many processes as an owner may have. */
   #hasAllBusy(own: readonly WorkerProcess[]): boolean {
-    return own.filter(({ load, isNesting }) => load > 0 && !isNesting).length >= this.#manager.maxPerOwner;
+    return own.filter(({ callCount: load, isNesting }) => load > 0 && !isNesting).length >= this.#manager.maxPerOwner;
   }
 
   /** Returns the process with the fewest calls among those with room. */
@@ -268,15 +268,15 @@ export class JobPlacement implements Disposable {
     for (const worker of candidates) {
       if (worker.runsOnMainThread) continue;
       const window = usesParentSlot ? callsPerWorker + nestedPerWorker : worker.window;
-      const counted = pace === "long" ? worker.busy : worker.newCalls;
-      const isBelow = counted < window && worker.load < callsPerWorker + nestedPerWorker;
-      const hasRoom = worker.load === 0 || (!isAlone && !worker.isExclusive && isBelow);
+      const counted = pace === "long" ? worker.activeCalls : worker.newCalls;
+      const isBelow = counted < window && worker.callCount < callsPerWorker + nestedPerWorker;
+      const hasRoom = worker.callCount === 0 || (!isAlone && !worker.isExclusive && isBelow);
       // A short call prefers a process without calls that may be long, and those prefer one with. That also holds when
       // all long calls have just ended and the next ones begin.
       const isMisplaced =
         unproven.length > 0 ? (pace !== "short") !== unproven.includes(worker) : pace === "long" && worker === home;
       const isAway = pace === "short" && worker !== home;
-      const score = worker.load + (isMisplaced ? MISPLACED : 0) + (isAway ? AWAY : 0);
+      const score = worker.callCount + (isMisplaced ? MISPLACED : 0) + (isAway ? AWAY : 0);
       if (hasRoom && score < bestScore) {
         best = worker;
         bestScore = score;
@@ -334,7 +334,7 @@ export class JobPlacement implements Disposable {
     const { callsPerWorker, nestedPerWorker } = this.#room;
     if (sessionWorker.isEnding || sessionWorker.isReleasing) return false;
     const isAlone = job.exclusive === true || sessionWorker.isExclusive;
-    return sessionWorker.load === 0 || (!isAlone && sessionWorker.load < callsPerWorker + nestedPerWorker);
+    return sessionWorker.callCount === 0 || (!isAlone && sessionWorker.callCount < callsPerWorker + nestedPerWorker);
   }
 
   #takeNew(
@@ -368,7 +368,7 @@ export class JobPlacement implements Disposable {
     if (worker.owner !== undefined && this.#manager.priorities.isThrottled(worker.owner))
       worker.window = Math.min(PAST_SHARE_WINDOW, callsPerWorker);
     else if (worker.cpuRate >= BUSY_RATE) worker.window = FIRST_WINDOW;
-    else if (worker.load >= worker.window && this.#manager.priorities.hasIdleCpu)
+    else if (worker.callCount >= worker.window && this.#manager.priorities.hasIdleCpu)
       worker.window = Math.min(worker.window + FIRST_WINDOW, callsPerWorker);
   }
 

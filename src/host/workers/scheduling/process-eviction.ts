@@ -48,7 +48,7 @@ export class ProcessRoom {
   /** Number of processes that run calls or keep sessions. */
   countInUse(): number {
     let count = 0;
-    for (const { load, hasSessions } of this.#workers) if (load > 0 || hasSessions) count += 1;
+    for (const { callCount: load, hasSessions } of this.#workers) if (load > 0 || hasSessions) count += 1;
     return count;
   }
 
@@ -61,7 +61,7 @@ export class ProcessRoom {
 
   /** Returns whether memory in use plus `memoryMiB` stays within the budget. One call may always run. */
   hasMemoryFor(memoryMiB: number): boolean {
-    return this.excessBytes(memoryMiB) <= 0 || ![...this.#workers].some(({ load }) => load > 0);
+    return this.excessBytes(memoryMiB) <= 0 || ![...this.#workers].some(({ callCount: load }) => load > 0);
   }
 
   /**
@@ -70,7 +70,7 @@ export class ProcessRoom {
   makeMemoryFor(memoryMiB: number, owner: string): boolean {
     if (this.hasMemoryFor(memoryMiB)) return true;
     const idle = [...this.#workers].filter(
-      ({ load, isDead, kind, owner: other }) =>
+      ({ callCount: load, isDead, kind, owner: other }) =>
         load === 0 && !isDead && other !== owner && (other !== undefined || kind !== "plain"),
     );
     for (const worker of idle.sort(byEvictionOrder)) {
@@ -100,7 +100,7 @@ export class ProcessRoom {
       if (isNested || owned === 0 || worker.owner === owner || this.countOf(worker.owner) > owned + 1) return true;
       return isWaiting && !worker.hasSessions && worker.lastUsed < unusedSince;
     };
-    const idle = [...this.#workers].filter((worker) => worker.load === 0 && isDispensable(worker));
+    const idle = [...this.#workers].filter((worker) => worker.callCount === 0 && isDispensable(worker));
     const [oldest] = idle.sort(byEvictionOrder);
     if (oldest === undefined) {
       if (owned === 0) this.#drainLargestOwner();
@@ -116,7 +116,9 @@ export class ProcessRoom {
   #drainLargestOwner(): void {
     const workers = [...this.#workers];
     if (workers.some((worker) => worker.draining)) return;
-    const [largest] = workers.sort((a, b) => this.countOf(b.owner) - this.countOf(a.owner) || a.load - b.load);
+    const [largest] = workers.sort(
+      (a, b) => this.countOf(b.owner) - this.countOf(a.owner) || a.callCount - b.callCount,
+    );
     if (largest !== undefined) largest.draining = true;
   }
 }

@@ -76,7 +76,7 @@ export class ProcessPriorities {
   apply(worker: WorkerProcess): void {
     if (worker.setNiceness(this.nicenessOf(worker, worker.owner ?? ""))) return;
     // Only root can raise a priority again. The next process starts with a better one.
-    if (worker.load === 0 && !worker.isHeld) worker.kill();
+    if (worker.callCount === 0 && !worker.mustStayOpen) worker.kill();
   }
 
   /**
@@ -90,7 +90,7 @@ export class ProcessPriorities {
     let newCalls = 0;
     for (const worker of this.#workers) {
       if (worker.owner === undefined || this.#owners.nicenessOf(worker.owner) < LOW_PRIORITY_NICENESS) continue;
-      running += worker.busy;
+      running += worker.activeCalls;
       newCalls += worker.newCalls;
     }
     if (pace === "long") return running < MAX_LOW_PRIORITY_CALLS;
@@ -112,7 +112,7 @@ export class ProcessPriorities {
 
   get #isSaturated(): boolean {
     let running = 0;
-    for (const { busy } of this.#workers) running += busy;
+    for (const { activeCalls: busy } of this.#workers) running += busy;
     return running >= SATURATING_CALLS;
   }
 

@@ -33,7 +33,7 @@ import { GuestRequests } from "./guest-requests.ts";
 import { GuestTimers } from "./guest-timers.ts";
 import { V8Isolate, type V8IsolateOptions } from "./v8-isolate.ts";
 
-export interface IsolateOptions extends Omit<BootOptions, "fixed">, V8IsolateOptions {
+export interface IsolateOptions extends Omit<BootOptions, "deterministic">, V8IsolateOptions {
   /** Initial state of the clock and of random numbers, for repeatable calls. */
   readonly deterministic?: Deterministic | undefined;
 }
@@ -123,9 +123,9 @@ export class ToolIsolate {
   boot(): void {
     const engine = this.#engine;
     const { features, coarseTime, deterministic } = this.#options;
-    const fixed = deterministic && { now: deterministic.now, words: seedWords(deterministic.seed) };
+    const seeded = deterministic && { now: deterministic.now, words: seedWords(deterministic.seed) };
     const isRollback = deterministic?.rollbackMs !== undefined;
-    const options: BootOptions = { features, coarseTime, fixed, ...(isRollback ? { isRollback } : {}) };
+    const options: BootOptions = { features, coarseTime, deterministic: seeded, ...(isRollback ? { isRollback } : {}) };
     const boot = this.#isolate.evaluate(engine.preludeSource, PRELUDE_SCRIPT_NAME, engine.preludeCache);
     const receive = (kind: unknown, a: unknown, b: unknown, c: unknown, ...rest: unknown[]): void =>
       this.#receive(kind as GuestMessageKind, a, b, c, rest);

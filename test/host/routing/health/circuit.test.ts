@@ -9,9 +9,9 @@ import {
 } from "../../../../src/host/routing/health/circuit.ts";
 
 const OPTIONS: CircuitOptions = { failures: 3, openMs: 100, maxOpenMs: 350 };
-const DOWN: CircuitEvidence = { is: "down", code: "TOOL_TIMEOUT" };
-const UP: CircuitEvidence = { is: "up" };
-const UNKNOWN: CircuitEvidence = { is: "unknown" };
+const DOWN: CircuitEvidence = { kind: "down", code: "TOOL_TIMEOUT" };
+const UP: CircuitEvidence = { kind: "up" };
+const UNKNOWN: CircuitEvidence = { kind: "unknown" };
 
 function admitted(circuit: Circuit, now: number): CircuitAdmission {
   const admission = circuit.admit(now);
