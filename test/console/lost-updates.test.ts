@@ -143,3 +143,48 @@ test("a stored value or a secret is replaced only where the form says so, and no
   expect((await api("GET", secrets)).body).toMatchObject({ items: [{ hosts: ["api.example.com", "eu.example.com"] }] });
   expect(problems).toEqual([]);
 });
+
+test("the editor keeps code that is not deployed when another operator deploys a version", async () => {
+  const { api } = opened.under;
+  await api("POST", "/v1/tenants", { id: "delta" });
+  const deploy = (number: number): Promise<unknown> =>
+    api("POST", "/v1/tenants/delta/tools", { name: "price", source: `export default () => ${number};` });
+  await deploy(1);
+  const { page, go, problems } = await opened.open();
+  await go("/t/delta/tools/price?tab=edit");
+  const editor = page.getByRole("textbox", { name: "Code of the tool" });
+  const write = async (text: string): Promise<void> => {
+    await editor.click();
+    await page.keyboard.press("Control+End");
+    await page.keyboard.insertText(text);
+  };
+  await write(" // mine");
+  await deploy(2);
+  await page.getByText("Version 2 was deployed meanwhile").waitFor();
+  expect(await editor.textContent()).toBe("export default () => 1; // mine");
+  // What is written while the own deployment runs stays, also after a reload.
+  const { promise: isSent, resolve: onSent } = Promise.withResolvers<void>();
+  const { promise: mayGoOn, resolve: goOn } = Promise.withResolvers<void>();
+  await page.route("**/v1/tenants/delta/tools", async (route) => {
+    onSent();
+    await mayGoOn;
+    await route.continue();
+  });
+  await page.getByRole("button", { name: "Deploy", exact: true }).click();
+  await isSent;
+  await write(" // later");
+  goOn();
+  await page.getByText("Version 3 of price is stored and live.").waitFor();
+  await page.getByText("Version 2 was deployed meanwhile").waitFor({ state: "detached" });
+  expect(await editor.textContent()).toBe("export default () => 1; // mine // later");
+  await page.unroute("**/v1/tenants/delta/tools");
+  await page.reload();
+  await page.getByText("Your changes of before are back.").waitFor();
+  expect(await editor.textContent()).toBe("export default () => 1; // mine // later");
+  await deploy(4);
+  await page.getByRole("button", { name: "Load version 4" }).click();
+  await page.getByRole("button", { name: "Load it" }).click();
+  await expect.poll(() => editor.textContent()).toBe("export default () => 4;");
+  expect(await page.getByText("was deployed meanwhile").count()).toBe(0);
+  expect(problems).toEqual([]);
+});

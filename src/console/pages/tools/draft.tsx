@@ -2,7 +2,7 @@
 
 import type { CallTimeline as TimelineData, ToolVersion } from "glovebox/client";
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { CodeEditor } from "../../parts/code-editor.tsx";
 import { Button, PageHead } from "../../parts/controls.tsx";
 import { ErrorView, type StoredError } from "../../parts/error-view.tsx";
@@ -33,8 +33,15 @@ interface DraftProps {
   readonly granted?: readonly string[] | undefined;
   /** What the last deployment has done. */
   readonly note?: JSX.Element | undefined;
-  /** Called after a deployment with what it has done. */
-  readonly onDeployed: (note: JSX.Element) => void;
+  /** Called after a deployment. */
+  readonly onDeployed: (deployed: DeployedDraft) => void;
+}
+
+export interface DeployedDraft {
+  readonly version: ToolVersion;
+  readonly source: string;
+  /** What the deployment has done. */
+  readonly note: JSX.Element;
 }
 
 interface DraftResult {
@@ -58,7 +65,10 @@ export function Draft(props: DraftProps): JSX.Element {
   const [input, setInput] = useState<unknown>(() => initialValue(schema));
   const [result, setResult] = useState<DraftResult>();
   const [ran, setRan] = useState({ at: 0, code: "" });
+  // More may be written while a deployment runs.
+  const written = useRef(code);
   const edit = (next: string): void => {
+    written.current = next;
     setCode(next);
     saved.save(next);
   };
@@ -74,9 +84,14 @@ export function Draft(props: DraftProps): JSX.Element {
     const { version, release } = await client
       .tenant(tenantId)
       .deploy({ ...sourceFields, ...(newName === "" ? {} : { name: newName }) });
-    onDeployed(<Deployed tenantId={tenantId} version={version} isLive={release !== null} />);
+    const note = <Deployed tenantId={tenantId} version={version} isLive={release !== null} />;
+    onDeployed({ version, source: code, note });
+    if (name !== undefined) {
+      saved.save(written.current, code);
+      return;
+    }
     saved.save(source);
-    if (name === undefined) navigate(urlOf(["t", tenantId, "tools", version.tool]));
+    navigate(urlOf(["t", tenantId, "tools", version.tool]));
   };
   return (
     <div class="stack" data-form>

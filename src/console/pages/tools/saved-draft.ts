@@ -10,7 +10,12 @@ import { readStored, removeStored, store } from "../../state/storage.ts";
 export function useSavedDraft(
   name: string,
   source: string,
-): { readonly text: string; readonly isRestored: boolean; readonly save: (text: string) => void } {
+): {
+  readonly text: string;
+  readonly isRestored: boolean;
+  /** @param writtenFor the source that the text changes. Default: that of the editor */
+  readonly save: (text: string, writtenFor?: string) => void;
+} {
   const key = `glovebox-draft ${name}`;
   const [saved, setSaved] = useState(() => {
     try {
@@ -23,10 +28,10 @@ export function useSavedDraft(
       return undefined;
     }
   });
-  const save = (text: string): void => {
-    if (text === source) removeStored("sessionStorage", key);
-    else store("sessionStorage", key, JSON.stringify({ source, text }));
-    if (text === source) setSaved(undefined);
+  const save = (text: string, writtenFor = source): void => {
+    if (text === writtenFor) removeStored("sessionStorage", key);
+    else store("sessionStorage", key, JSON.stringify({ source: writtenFor, text }));
+    if (text === writtenFor) setSaved(undefined);
   };
   return { text: saved ?? source, isRestored: saved !== undefined, save };
 }
