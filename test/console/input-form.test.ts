@@ -203,3 +203,32 @@ test("the form of a tree of nullable parts begins with its root, and grows by a 
   expect(await lastInput()).toEqual({ text: "", ...nulls, child0: { text: "below", ...nulls } });
   expect(problems).toEqual([]);
 });
+
+test("a field that a later version requires is shown as missing, and a choice is not shown as made", async () => {
+  const deploy = async (required: readonly string[]): Promise<void> => {
+    const properties = { title: { type: "string" }, level: { enum: ["low", "high"] }, loud: { type: "boolean" } };
+    const schema = JSON.stringify({ type: "object", properties, required });
+    const source = `export const inputSchema = ${schema};\nexport default (input) => input;`;
+    expect((await suite.under.api("POST", `${BASE}/tools`, { name: "grown", source })).status).toBe(201);
+  };
+  await deploy(["title"]);
+  const { page, go, problems } = await open();
+  await go("/t/forms/tools/grown");
+  await page.getByLabel("title", { exact: true }).fill("Lamp");
+  await deploy(["title", "level", "loud"]);
+  await page.getByText("Missing:").waitFor();
+  expect(await page.getByLabel("loud").count()).toBe(0);
+  await page.getByRole("button", { name: "+ level" }).click();
+  await page.getByRole("button", { name: "+ loud" }).click();
+  await page.getByRole("button", { name: "Call grown" }).click();
+  await page.getByRole("tabpanel").or(page.locator("section.result")).getByText('"low"').waitFor();
+  const { body } = await suite.under.api<{ items: readonly { input: unknown }[] }>("GET", `${BASE}/calls?tool=grown`);
+  expect(body.items[0]?.input).toEqual({ title: "Lamp", level: "low", loud: false });
+  await page.getByRole("tab", { name: "JSON" }).click();
+  await page.getByLabel("Input as JSON").fill('{ "title": "Lamp", "level": "middle", "loud": true }');
+  await page.getByRole("tab", { name: "Form" }).click();
+  expect(await page.getByLabel("level").locator("option:checked").textContent()).toBe("Choose");
+  await page.getByLabel("level").selectOption("high");
+  expect(await page.getByLabel("level").locator("option").allTextContents()).toEqual(["low", "high"]);
+  expect(problems).toEqual([]);
+});

@@ -211,6 +211,28 @@ test("the approvals list the runs that wait for a person, who decides and answer
   expect(problems).toEqual([]);
 });
 
+test("an answer to a form has the values that the form shows", async () => {
+  const properties = {
+    color: { type: "string", enum: ["red", "blue"] },
+    urgent: { type: "boolean" },
+    city: { type: "string", default: "Oslo" },
+  };
+  const requestedSchema = JSON.stringify({ type: "object", properties, required: ["color", "urgent", "city"] });
+  const source = `export const capabilities = { elicit: true };
+    export const durable = true;
+    export default async (_, ctx) => (await ctx.elicit({ message: "Which one?", requestedSchema: ${requestedSchema} })).content;`;
+  await suite.under.api("POST", `${base}/tools`, { name: "choose", source, approve: true });
+  const { body } = await suite.under.api<{ id: string }>("POST", `${base}/runs`, { tool: "choose" });
+  const { page, problems, go } = await open();
+  await go(`/t/durable/runs/${body.id}`);
+  await page.getByText("Which one?").first().waitFor();
+  await page.getByRole("button", { name: "Answer", exact: true }).click();
+  await page.getByText("succeeded").first().waitFor();
+  const { body: run } = await suite.under.api<{ output: unknown }>("GET", `${base}/runs/${body.id}`);
+  expect(run.output).toEqual({ color: "red", urgent: false, city: "Oslo" });
+  expect(problems).toEqual([]);
+});
+
 test("a key that may only read sees a run, and no forms", async () => {
   const id = await start("Riga");
   const { body } = await suite.under.api<{ key: string }>("POST", `${base}/keys`, {

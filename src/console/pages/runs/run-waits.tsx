@@ -7,7 +7,7 @@ import { toVisibleText } from "../../../host/util/visible-text.ts";
 import { Badge, Button, Time } from "../../parts/controls.tsx";
 import { DecisionForm } from "../../parts/forms/decision-form.tsx";
 import { TextField } from "../../parts/forms/fields.tsx";
-import type { InputSchema } from "../../parts/input-form/form-schema.ts";
+import { type InputSchema, initialValue } from "../../parts/input-form/form-schema.ts";
 import { InputForm } from "../../parts/input-form/input-form.tsx";
 import { JsonField } from "../../parts/input-form/value-fields.tsx";
 import { JsonView } from "../../parts/values/json-view.tsx";
@@ -137,21 +137,21 @@ function Decision({ tenantId, id, wait, onAnswered }: WaitProps): JSX.Element {
 }
 
 function Elicitation({ tenantId, id, wait, onAnswered }: WaitProps): JSX.Element {
-  const [content, setContent] = useState<unknown>({});
+  const schema = wait.requestedSchema as InputSchema | undefined;
+  const [content, setContent] = useState<unknown>(() => initialValue(schema ?? {}));
   if (!can("calls:run")) return <Missing scope="calls:run" />;
   const answer = async (action: "accept" | "decline"): Promise<void> => {
-    const { requestedSchema } = wait;
-    const form = action === "accept" && requestedSchema !== undefined ? { content } : {};
+    const form = action === "accept" && schema !== undefined ? { content } : {};
     const answered = await client.tenant(tenantId).answerRun(id, wait.id, { action, ...form });
     onAnswered(answered, action === "accept" ? "Answered" : "Declined");
   };
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>
-      {wait.requestedSchema === undefined ? (
+      {schema === undefined ? (
         // An address of a tool is shown as text: it is not a place that this page recommends.
         <code>{wait.url}</code>
       ) : (
-        <InputForm schema={wait.requestedSchema as InputSchema} value={content} onChange={setContent} />
+        <InputForm schema={schema} value={content} onChange={setContent} />
       )}
       <div class="row">
         <Button kind="primary" onClick={() => answer("accept")}>

@@ -111,55 +111,59 @@ function ObjectPart(props: PartProps): JSX.Element {
   const { schema, root, value, onChange, depth } = props;
   const current = typeof value === "object" && value !== null ? (value as { readonly [name: string]: Json }) : {};
   const entries = Object.entries(schema.properties ?? {});
-  const isShown = ([name]: readonly [string, InputSchema]): boolean =>
-    schema.required?.includes(name) === true || Object.hasOwn(current, name);
+  const isRequired = (name: string): boolean => schema.required?.includes(name) === true;
   const set = (name: string, next: Json): void => onChange({ ...current, [name]: next });
   const remove = (name: string): void => {
     const { [name]: _, ...others } = current;
     onChange(others);
   };
-  const shown = entries.filter(isShown).map(([name, part]) => {
-    const isRequired = schema.required?.includes(name) === true;
-    return (
+  const shown = entries
+    .filter(([name]) => Object.hasOwn(current, name))
+    .map(([name, part]) => (
       <div key={name} class="form-part">
         <Part
           name={name}
           schema={part}
           root={root}
-          isRequired={isRequired}
+          isRequired={isRequired(name)}
           depth={depth + 1}
           value={current[name]}
           onChange={(next) => set(name, next)}
         />
-        {isRequired ? null : (
+        {isRequired(name) ? null : (
           <button type="button" class="button quiet" aria-label={`Leave out ${name}`} onClick={() => remove(name)}>
             ✕
           </button>
         )}
       </div>
+    ));
+  // A field would look as if its value was sent: that of an input for an earlier version can be missing.
+  const absent = entries.filter(([name]) => !Object.hasOwn(current, name));
+  const toAdd = (title: string, parts: typeof entries): JSX.Element | null =>
+    parts.length === 0 ? null : (
+      <div class="row">
+        <span class="faint">{title}:</span>
+        {parts.map(([name, part]) => (
+          <button
+            key={name}
+            type="button"
+            class="button plain small"
+            title={part.description}
+            onClick={() => set(name, initialValue(part, root))}
+          >
+            + {part.title ?? name}
+            {part.default === undefined ? "" : ` (default ${shorten(JSON.stringify(part.default))})`}
+          </button>
+        ))}
+      </div>
     );
-  });
-  const absent = entries.filter((entry) => !isShown(entry));
+  const missing = absent.filter(([name]) => isRequired(name));
+  const optional = absent.filter(([name]) => !isRequired(name));
   const parts = (
     <>
       {shown}
-      {absent.length === 0 ? null : (
-        <div class="row">
-          <span class="faint">Optional:</span>
-          {absent.map(([name, part]) => (
-            <button
-              key={name}
-              type="button"
-              class="button plain small"
-              title={part.description}
-              onClick={() => set(name, initialValue(part, root))}
-            >
-              + {part.title ?? name}
-              {part.default === undefined ? "" : ` (default ${shorten(JSON.stringify(part.default))})`}
-            </button>
-          ))}
-        </div>
-      )}
+      {toAdd("Missing", missing)}
+      {toAdd("Optional", optional)}
     </>
   );
   if (depth === 0) return <div class="stack">{parts}</div>;

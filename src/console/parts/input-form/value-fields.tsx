@@ -162,13 +162,21 @@ function numberError(text: string, { schema, isInteger, bounds }: NumberRules): 
 export function EnumPart(props: PartProps): JSX.Element {
   const { schema, value, onChange } = props;
   const values = schema.enum ?? [];
+  const options = values.map(
+    (one) => [JSON.stringify(one), typeof one === "string" ? one : JSON.stringify(one)] as const,
+  );
+  const chosen = JSON.stringify(value);
+  const isListed = options.some(([option]) => option === chosen);
   return (
     <SelectField
       label={labelOf(props, schema)}
       hint={schema.description}
-      value={JSON.stringify(value)}
-      options={values.map((one) => [JSON.stringify(one), typeof one === "string" ? one : JSON.stringify(one)])}
-      onInput={(text) => onChange(JSON.parse(text))}
+      value={isListed ? chosen : ""}
+      // The browser would show the first choice for a value that is none of them.
+      options={isListed ? options : [["", "Choose"], ...options]}
+      onInput={(text) => {
+        if (text !== "") onChange(JSON.parse(text));
+      }}
     />
   );
 }
