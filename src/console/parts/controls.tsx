@@ -76,11 +76,14 @@ export function ErrorBox({ error, onRetry }: { readonly error: unknown; readonly
   );
 }
 
-function hintFor({ status, code }: ApiError): string | undefined {
+/** Says what to do about an error. Most messages of limits and of what is forbidden say it themselves. */
+function hintFor({ status, code, details }: ApiError): string | undefined {
+  const { scope, reason } = (details ?? {}) as { readonly scope?: unknown; readonly reason?: unknown };
   if (code === "NETWORK" || status === 0) return "Check that the server runs and that this machine reaches it.";
-  if (status === 403) return "It needs a key that has this scope.";
+  if (code === "FORBIDDEN" && scope !== undefined) return "It needs a key that has this scope.";
+  if (code === "CAPABILITY_DENIED") return "The tenant's policy must allow it.";
   if (status === 404) return "It may have been deleted, or it belongs to another tenant.";
-  if (status === 429) return "Wait a moment, and try again.";
+  if (code === "RATE_LIMITED" || reason === "rate_limited") return "Wait a moment, and try again.";
   return undefined;
 }
 
