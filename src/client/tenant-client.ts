@@ -52,7 +52,7 @@ const FILTERS = {
   calls: { tool: "a string", state: "a string", limit: "a number" },
   runs: { kind: "a string", tool: "a string", state: "a string", wait: "a string" },
   values: { prefix: "a string" },
-  usage: { from: "a number", until: "a number", tool: "a string" },
+  usage: { from: "a number", until: "a number", tool: "a string", by: "a string" },
 } as const;
 const CALL_FIELDS = { idempotencyKey: "a string that is not empty", signal: "an AbortSignal" } as const;
 const RUN_FIELDS = { ...CALL_FIELDS, wait: "true or false" } as const;
@@ -741,9 +741,14 @@ export class TenantClient {
     return key === "." || key === ".." ? `${values}/-?key=${key}` : `${values}/${segment(key)}`;
   }
 
-  /** Returns the usage by hour and outcome. Default: the last 30 days. */
+  /** Returns the usage by hour and outcome, or the sums of the time (`by: "total"`). Default: the last 30 days, by hour. */
   async usage(
-    filter: { readonly from?: number; readonly until?: number; readonly tool?: string } = {},
+    filter: {
+      readonly from?: number;
+      readonly until?: number;
+      readonly tool?: string;
+      readonly by?: "hour" | "total";
+    } = {},
   ): Promise<readonly Usage[]> {
     checkOptions(filter, "filter", FILTERS.usage);
     return await this.#client.items("GET", `${this.#path}/usage`, { query: filter });

@@ -307,3 +307,25 @@ test("a call that waits for approval says so where it was made, and shows its re
   expect(await page.getByText(/same as before|was not kept/).count()).toBe(0);
   expect(problems).toEqual([]);
 });
+
+test("the usage of a year is shown for a tenant with calls in each hour", async () => {
+  const { api, dataDir } = suite.under;
+  await api("POST", "/v1/tenants", { id: "always" });
+  const database = new DatabaseSync(join(dataDir, SQLITE_FILE));
+  const lastHour = Math.floor(Date.now() / 3_600_000) * 3_600_000;
+  try {
+    database.exec(`insert into usage
+        (tenant_id, tool_name, hour, outcome, calls, cpu_ms, wall_ms, input_bytes, output_bytes, egress_bytes_in, egress_bytes_out)
+      with recursive hours (n) as (select 0 union all select n + 1 from hours where n < 8699),
+        tools (name) as (values ('a'), ('b'), ('c'), ('d'), ('e'), ('f'))
+      select 'always', name, ${lastHour} - n * 3600000, 'ok', 1, 1, 1, 1, 1, 1, 1 from hours, tools`);
+  } finally {
+    database.close();
+  }
+  const { page, go, problems } = await open();
+  await go("/t/always/usage?days=365");
+  const rows = page.getByRole("region", { name: "Usage by tool and outcome" }).getByRole("row");
+  await rows.filter({ hasText: "8,700" }).first().waitFor();
+  expect(await rows.filter({ hasText: "8,700" }).count()).toBe(6);
+  expect(problems).toEqual([]);
+});

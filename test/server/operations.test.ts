@@ -205,6 +205,14 @@ describe.for(STORES)("with %s", (kind) => {
       body.items.filter((row) => row.outcome === outcome).reduce((all, { calls }) => all + calls, 0);
     expect([sum("ok"), sum("TOOL_FAILED")]).toEqual([3, 1]);
     for (const { hour } of body.items) expect(hour % 3_600_000).toBe(0);
+    const { body: totals } = await api<typeof body>("GET", `${tenant}/usage?tool=counted&by=total`);
+    const [failed, ok] = totals.items;
+    expect(totals.items.map(({ outcome, calls }) => [outcome, calls])).toEqual([
+      ["TOOL_FAILED", 1],
+      ["ok", 3],
+    ]);
+    expect(ok?.hour).toBe(body.items.find(({ outcome }) => outcome === "ok")?.hour);
+    expect(failed?.cpuMs).toBeGreaterThan(0);
     const response = await fetch(`${server.url}${tenant}/usage?format=csv&tool=counted`, {
       headers: { authorization: `Bearer ${adminKey}` },
     });

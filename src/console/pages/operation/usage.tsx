@@ -23,18 +23,13 @@ const RANGES = [
 ] as const;
 const DEFAULT_DAYS = "30";
 const REFRESH_MS = 60_000;
-const SUMS = ["calls", "cpuMs", "wallMs", "inputBytes", "outputBytes", "egressBytesIn", "egressBytesOut"] as const;
-
-/** Adds up the hours of each tool and outcome. The most calls come first. */
-function addHours(rows: readonly UsageRow[]): readonly UsageRow[] {
-  const groups = new Map<string, UsageRow>();
-  for (const row of rows) {
-    const key = JSON.stringify([row.tool, row.outcome]);
-    const sum = groups.get(key);
-    if (sum === undefined) groups.set(key, row);
-    else groups.set(key, { ...sum, ...Object.fromEntries(SUMS.map((name) => [name, sum[name] + row[name]])) });
-  }
-  return [...groups.values()].toSorted((one, other) => other.calls - one.calls);
+/** Returns the usage by tool and outcome. The most calls come first. */
+async function loadTotals(
+  tenantId: string,
+  filter: { readonly from: number; readonly tool?: string },
+): Promise<readonly UsageRow[]> {
+  const rows = await client.tenant(tenantId).usage({ ...filter, by: "total" });
+  return rows.toSorted((one, other) => other.calls - one.calls);
 }
 
 export function Usage({ tenantId }: TenantProps): JSX.Element {
@@ -47,7 +42,7 @@ export function Usage({ tenantId }: TenantProps): JSX.Element {
   });
   const { value, error, reload } = useResource(
     `usage ${tenantId} ${days} ${tool}`,
-    async () => addHours(await client.tenant(tenantId).usage(since())),
+    () => loadTotals(tenantId, since()),
     REFRESH_MS,
   );
   const saveCsv = (): Promise<void> => {

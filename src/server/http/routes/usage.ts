@@ -2,7 +2,7 @@
 import { z } from "@hono/zod-openapi";
 import { quotaStatuses } from "../../quotas/quota-status.ts";
 import { countQueued } from "../../records/calls/call-claims.ts";
-import { readUsage, type UsageRecord } from "../../records/reports/usage.ts";
+import { readUsage, readUsageTotals, type UsageRecord } from "../../records/reports/usage.ts";
 import { readStoredBytes } from "../../records/tenants/stored-bytes.ts";
 import { maxAsyncCallsOf } from "../../records/tenants/tenant-policy.ts";
 import { listToolNames } from "../../records/tools/tool-versions.ts";
@@ -24,6 +24,10 @@ const UsageQuerySchema = z.strictObject({
   from: TimeSchema.optional().describe("First hour in ms since 1970. Default: 30 days ago"),
   until: TimeSchema.optional().describe("End in ms since 1970, exclusive. Default: now"),
   tool: ToolNameParamSchema.optional(),
+  by: z
+    .enum(["hour", "total"])
+    .default("hour")
+    .describe("total: one item for each tool and outcome, with the first hour that has calls. Default: hour"),
   format: z.enum(["json", "csv"]).default("json"),
 });
 
@@ -73,7 +77,8 @@ export function addUsageRoutes(app: App, dependencies: ServerDependencies): void
       if (from >= until || until - from > MAX_DAYS * DAY_MS)
         throw new RequestError("INVALID", `from: Expected a time before until, at most ${MAX_DAYS} days`);
       await dependencies.calls.flush();
-      const rows = readUsage(db, c.get("tenant").id, { from, until, tool: query.tool });
+      const read = query.by === "total" ? readUsageTotals : readUsage;
+      const rows = read(db, c.get("tenant").id, { from, until, tool: query.tool });
       if (query.format === "csv") {
         c.header("content-disposition", 'attachment; filename="usage.csv"');
         return respondWithStream(c, toCsv(rows), "text/csv; charset=utf-8");
@@ -81,7 +86,10 @@ export function addUsageRoutes(app: App, dependencies: ServerDependencies): void
       const items: UsageRecord[] = [];
       for await (const row of rows) {
         if (items.push(row) > MAX_ROWS)
-          throw new RequestError("INVALID", `More than ${MAX_ROWS} rows. Choose a shorter time, or format=csv`);
+          throw new RequestError(
+            "INVALID",
+            `More than ${MAX_ROWS} rows. Choose a shorter time, by=total or format=csv`,
+          );
       }
       return respondWithJson(c, { items });
     },

@@ -1,4 +1,5 @@
 // Stores what calls used, by tenant, tool and hour. The rows are written in the transaction that stores the calls, so both agree.
+import { sql } from "kysely";
 import * as z from "zod";
 import type { Db } from "../../database/open-database.ts";
 import type { CallsTable } from "../../database/tables/call-tables.ts";
@@ -89,26 +90,47 @@ export const toUsageRecord = (row: UsageTable) => ({
 });
 export type UsageRecord = ReturnType<typeof toUsageRecord>;
 
-/** Yields the usage of a tenant, the earliest hour first. */
-export async function* readUsage(
+/** Selects the usage of a tenant in a time. */
+function usageOf(db: Db, tenantId: string, { from, until, tool }: UsageFilter) {
+  const query = db
+    .selectFrom("usage")
+    .where("tenant_id", "=", tenantId)
+    .where("hour", ">=", from)
+    .where("hour", "<", until);
+  return tool === undefined ? query : query.where("tool_name", "=", tool);
+}
+
+/** Yields the sums of a tenant's usage by tool and outcome, each with its first hour. */
+export async function* readUsageTotals(
   db: Db,
   tenantId: string,
-  { from, until, tool }: UsageFilter,
+  filter: UsageFilter,
 ): AsyncGenerator<UsageRecord, void> {
+  const rows = await usageOf(db, tenantId, filter)
+    .select(["tool_name", "outcome", sql<number>`min(hour)`.as("hour")])
+    .select(SUMS.map((name) => sql<number>`sum(${sql.ref(name)})`.as(name)))
+    .groupBy(["tool_name", "outcome"])
+    .orderBy("tool_name")
+    .orderBy("outcome")
+    .execute();
+  for (const { tool_name, outcome, hour, ...sums } of rows) {
+    // Postgres returns the sum of a large column as text.
+    const numbers = Object.fromEntries(SUMS.map((name) => [name, Number(sums[name])])) as typeof sums;
+    yield toUsageRecord({ tenant_id: tenantId, tool_name, outcome, hour: Number(hour), ...numbers });
+  }
+}
+
+/** Yields the usage of a tenant, the earliest hour first. */
+export async function* readUsage(db: Db, tenantId: string, filter: UsageFilter): AsyncGenerator<UsageRecord, void> {
   const PAGE = 1_000;
   let after: UsageTable | undefined;
   for (;;) {
-    let query = db
-      .selectFrom("usage")
+    let query = usageOf(db, tenantId, filter)
       .selectAll()
-      .where("tenant_id", "=", tenantId)
-      .where("hour", ">=", from)
-      .where("hour", "<", until)
       .orderBy("hour")
       .orderBy("tool_name")
       .orderBy("outcome")
       .limit(PAGE);
-    if (tool !== undefined) query = query.where("tool_name", "=", tool);
     const last = after;
     if (last !== undefined) {
       query = query.where(({ eb, or, and }) =>
