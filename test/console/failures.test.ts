@@ -5,6 +5,35 @@ import { useConsole } from "./browser.ts";
 const suite = useConsole();
 const { open } = suite;
 
+test("a call that fails before its result shows neither a state nor a link of an earlier call", async () => {
+  const { api } = suite.under;
+  await api("POST", "/v1/tenants", { id: "lost" });
+  await api("POST", "/v1/tenants/lost/tools", { name: "say", source: "export default () => 'said';" });
+  const { page, go, problems } = await open();
+  await go("/t/lost/tools/say");
+  const result = page.locator("section.result");
+  const call = page.getByRole("button", { name: "Call say" });
+  await call.click();
+  await result.getByText("succeeded").waitFor();
+  await page.route("**/v1/tenants/lost/tools/say/calls", (route) => route.abort());
+  await call.click();
+  await page.getByRole("alert").getByText("NETWORK").waitFor();
+  expect(await result.textContent()).toBe("The result appears here.");
+  await page.unroute("**/v1/tenants/lost/tools/say/calls");
+  // A quota ends the stream after the call has its id.
+  const id = `call_${"0".repeat(26)}`;
+  const error = { code: "QUOTA_EXCEEDED", message: "The quota of the month is used up" };
+  const body = `event: started\ndata: {"id":"${id}"}\n\nevent: error\ndata: ${JSON.stringify({ error })}\n\n`;
+  await page.route("**/v1/tenants/lost/tools/say/calls", (route) =>
+    route.fulfill({ status: 200, contentType: "text/event-stream", body }),
+  );
+  await call.click();
+  await page.getByRole("alert").getByText("The quota of the month is used up").waitFor();
+  await result.getByRole("link", { name: "Timeline and details" }).waitFor();
+  expect(await result.textContent()).not.toContain("running");
+  expect(problems).toEqual([]);
+});
+
 test("an error gives advice that fits its code: a scope for a missing scope, and to wait for a rate only", async () => {
   const { api } = suite.under;
   const tenant = "/v1/tenants/strict";

@@ -28,7 +28,7 @@ import { collect } from "../../state/collect.ts";
 import { useResource } from "../../state/resource.ts";
 import { address, navigate, setQuery, urlOf } from "../../state/router.ts";
 import { can, client, request } from "../../state/session.ts";
-import { Draft } from "./draft.tsx";
+import { type DeployedDraft, Draft } from "./draft.tsx";
 import { Rehearsal } from "./rehearsal.tsx";
 import { loadSource, pathOf, type ToolData, type ToolProps } from "./tool-data.ts";
 import { Releases } from "./tool-releases.tsx";
@@ -128,6 +128,7 @@ function Run({
   const [id, setId] = useState<string>();
   const [startedAt, setStartedAt] = useState(0);
   const [isWaiting, setWaiting] = useState(false);
+  const [isLost, setLost] = useState(false);
   if (!can("calls:run")) return <MissingScope scope="calls:run" />;
   if (!isLive) {
     return (
@@ -151,24 +152,34 @@ function Run({
   const run = async (): Promise<void> => {
     setLines([]);
     setCall(undefined);
+    setId(undefined);
     setWaiting(false);
+    setLost(false);
     setStartedAt(serverNow());
     const tenant = client.tenant(tenantId);
-    for await (const { event, data } of tenant.stream(name, { input })) {
-      if (event === "started") {
-        const { id: started } = data as { readonly id: string };
-        setId(started);
-        // A call that runs already has no record yet.
-        tenant.getCall(started).then(
-          ({ state }) => setWaiting(state === "waiting_for_approval"),
-          () => {},
-        );
+    try {
+      for await (const { event, data } of tenant.stream(name, { input })) {
+        if (event === "started") {
+          const { id: started } = data as { readonly id: string };
+          setId(started);
+          // A call that runs already has no record yet.
+          tenant.getCall(started).then(
+            ({ state }) => setWaiting(state === "waiting_for_approval"),
+            () => {},
+          );
+        }
+        if (event !== "started") setWaiting(false);
+        if (event === "log") setLines((before) => [...before, data as LogLine]);
+        if (event === "result") setCall(data as Call);
       }
-      if (event !== "started") setWaiting(false);
-      if (event === "log") setLines((before) => [...before, data as LogLine]);
-      if (event === "result") setCall(data as Call);
+    } catch (error) {
+      // The button shows the error. What became of the call is not known here.
+      setWaiting(false);
+      setLost(true);
+      throw error;
     }
   };
+  const state = call?.state ?? (isWaiting ? "waiting_for_approval" : "running");
   return (
     <div class="columns">
       <form class="stack" onSubmit={(event) => event.preventDefault()}>
@@ -181,7 +192,7 @@ function Run({
         {id === undefined ? <p class="faint">The result appears here.</p> : null}
         {id === undefined ? null : (
           <p class="row">
-            <Badge>{call?.state ?? (isWaiting ? "waiting_for_approval" : "running")}</Badge>{" "}
+            {isLost ? null : <Badge>{state}</Badge>}{" "}
             <a href={urlOf(["t", tenantId, "calls", id])}>Timeline and details</a>
           </p>
         )}
@@ -189,7 +200,9 @@ function Run({
         {call === undefined || call.error === null ? null : <ErrorView error={call.error} />}
         {call !== undefined && call.error === null ? <JsonView value={call.output} label="Output" /> : null}
         {call === undefined ? null : <ContentParts content={call.content} />}
-        {lines.length === 0 ? null : <LogView lines={lines} startedAt={startedAt} isLive={call === undefined} />}
+        {lines.length === 0 ? null : (
+          <LogView lines={lines} startedAt={startedAt} isLive={call === undefined && !isLost} />
+        )}
       </section>
     </div>
   );
@@ -203,13 +216,16 @@ interface EditToolProps extends ToolProps {
 
 function EditTool(props: EditToolProps): JSX.Element {
   const { tenantId, name, latest, granted, onDeployed } = props;
-  const [note, setNote] = useState<JSX.Element>();
-  const { value, error } = useResource(`source ${tenantId} ${name} ${latest.version}`, () =>
-    loadSource(props, latest.version),
+  // A version that is deployed elsewhere does not replace what is being written.
+  const [opened, setOpened] = useState(latest);
+  const [deployed, setDeployed] = useState<DeployedDraft>();
+  const { value, error } = useResource(`source ${tenantId} ${name} ${opened.version}`, () =>
+    loadSource(props, opened.version),
   );
   if (error !== undefined) return <ErrorBox error={error} />;
   if (value === undefined) return <Loading />;
-  const source = value.files[value.entry] ?? Object.values(value.files)[0] ?? "";
+  const { version, language, definition } = deployed?.version ?? opened;
+  const source = deployed?.source ?? value.files[value.entry] ?? Object.values(value.files)[0] ?? "";
   if (Object.keys(value.files).length > 1) {
     return (
       <Empty title="This tool has several files" command={`npx glovebox deploy PATH --tenant ${tenantId}`}>
@@ -217,20 +233,43 @@ function EditTool(props: EditToolProps): JSX.Element {
       </Empty>
     );
   }
+  const load = (): void => {
+    setOpened(latest);
+    setDeployed(undefined);
+  };
   return (
-    <Draft
-      tenantId={tenantId}
-      name={name}
-      source={source}
-      granted={granted}
-      note={note}
-      onDeployed={(done) => {
-        setNote(done);
-        onDeployed();
-      }}
-      language={latest.language}
-      mode={value.mode}
-      schema={(latest.definition.inputSchema ?? {}) as InputSchema}
-    />
+    <>
+      {latest.version > version ? (
+        <div class="row">
+          <span role="status">
+            Version {latest.version} was deployed meanwhile. This is the code of version {version} with your changes.
+          </span>
+          <a href={urlOf(["t", tenantId, "tools", name], { tab: "versions" })}>Compare</a>
+          <ConfirmButton
+            label={`Load version ${latest.version}`}
+            title={`Load version ${latest.version}?`}
+            action="Load it"
+            onConfirm={load}
+          >
+            Your changes are discarded.
+          </ConfirmButton>
+        </div>
+      ) : null}
+      <Draft
+        key={opened.version}
+        tenantId={tenantId}
+        name={name}
+        source={source}
+        granted={granted}
+        note={deployed?.note}
+        onDeployed={(done) => {
+          setDeployed(done);
+          onDeployed();
+        }}
+        language={language}
+        mode={value.mode}
+        schema={(definition.inputSchema ?? {}) as InputSchema}
+      />
+    </>
   );
 }
