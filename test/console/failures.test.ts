@@ -34,6 +34,19 @@ test("a call that fails before its result shows neither a state nor a link of an
   expect(problems).toEqual([]);
 });
 
+test("an editor whose code cannot be loaded says so", async () => {
+  await suite.under.api("POST", "/v1/tenants", { id: "offline" });
+  const { page, go, problems } = await open();
+  await page.route("**/open-editor*", (route) => route.abort());
+  await go("/t/offline/new-tool");
+  await page.getByText("The editor could not be loaded. Reload the page to try again").waitFor();
+  expect(await page.getByText("Loading the type checker…").count()).toBe(0);
+  await page.unroute("**/open-editor*");
+  await page.reload();
+  await page.getByRole("textbox", { name: "Code of the tool" }).waitFor();
+  expect(problems).toEqual([]);
+});
+
 test("an error gives advice that fits its code: a scope for a missing scope, and to wait for a rate only", async () => {
   const { api } = suite.under;
   const tenant = "/v1/tenants/strict";

@@ -220,7 +220,7 @@ const SHOWN_RUNS = 5;
 
 /** The next runs of a pattern in its time zone, as the server computes them. */
 function NextRuns({ cron, timeZone }: Pick<Schedule, "cron" | "timeZone">): JSX.Element {
-  const { value } = useResource(`runs ${cron} ${timeZone}`, async () => {
+  const { value, error } = useResource(`runs ${cron} ${timeZone}`, async () => {
     const { Cron } = await import("croner");
     try {
       return new Cron(cron, { timezone: timeZone, paused: true, mode: "5-or-6-parts" }).nextRuns(SHOWN_RUNS);
@@ -233,7 +233,13 @@ function NextRuns({ cron, timeZone }: Pick<Schedule, "cron" | "timeZone">): JSX.
     <div>
       <strong>Next runs</strong>
       {value === undefined || value.length === 0 ? (
-        <p class="faint">{value === undefined ? "…" : "None with this pattern and time zone"}</p>
+        <p class="faint">
+          {error !== undefined
+            ? "They could not be computed here. Reload the page to try again"
+            : value === undefined
+              ? "…"
+              : "None with this pattern and time zone"}
+        </p>
       ) : (
         <ol aria-label="Next runs">
           {value.map((at) => (

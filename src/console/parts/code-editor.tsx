@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { CheckedProblems } from "../editor/editor-types.ts";
 import type { ToolFacts } from "../editor/granted-types.ts";
 import type { CheckState } from "../editor/type-checker.ts";
+import { ErrorBox } from "./controls.tsx";
 import type { OpenEditor } from "./open-editor.ts";
 
 interface CodeEditorProps {
@@ -25,10 +26,12 @@ export function CodeEditor({ label, value, onChange, language, facts }: CodeEdit
   const initial = useRef(value);
   const [state, setState] = useState<CheckState>("loading");
   const [problems, setProblems] = useState<CheckedProblems>();
+  const [isMissing, setMissing] = useState(false);
   const isTyped = facts !== undefined && language === "typescript";
   useEffect(() => {
     let isOver = false;
-    void import("./open-editor.ts").then(({ openEditor }) => {
+    const open = async (): Promise<void> => {
+      const { openEditor } = await import("./open-editor.ts");
       const element = host.current;
       if (isOver || element === null) return;
       const known = latestFacts.current;
@@ -40,7 +43,8 @@ export function CodeEditor({ label, value, onChange, language, facts }: CodeEdit
         onChange: (text) => change.current?.(text),
         types: isTyped && known !== undefined ? { facts: known, onState: setState, onChecked: setProblems } : undefined,
       });
-    });
+    };
+    open().catch(() => setMissing(true));
     return () => {
       isOver = true;
       editor.current?.close();
@@ -50,6 +54,10 @@ export function CodeEditor({ label, value, onChange, language, facts }: CodeEdit
   useEffect(() => {
     if (facts !== undefined) editor.current?.setFacts(facts);
   }, [facts]);
+  if (isMissing) {
+    // The connection was lost, or the server has another version of the console meanwhile.
+    return <ErrorBox error={new Error("The editor could not be loaded. Reload the page to try again")} />;
+  }
   return (
     <div>
       <div ref={host} class="editor" />
