@@ -233,6 +233,20 @@ test("an answer to a form has the values that the form shows", async () => {
   expect(problems).toEqual([]);
 });
 
+test("an entry of a journal stays open while the journal grows", async () => {
+  const id = await start("Bonn");
+  const { page, problems, go } = await open();
+  await go(`/t/durable/runs/${id}`);
+  const journal = page.getByRole("list", { name: "Journal" });
+  await journal.getByText("Request 1: kv").click();
+  const { body } = await suite.under.api<{ waits: readonly { id: number }[] }>("GET", `${base}/runs/${id}`);
+  const path = `${base}/runs/${id}/waits/${body.waits[0]?.id}/approve`;
+  expect((await suite.under.api("POST", path, {})).status).toBe(200);
+  await journal.getByText("Approval of request 2").waitFor();
+  expect(await journal.locator("details[open]").allTextContents()).toEqual([expect.stringContaining("Request 1: kv")]);
+  expect(problems).toEqual([]);
+});
+
 test("a key that may only read sees a run, and no forms", async () => {
   const id = await start("Riga");
   const { body } = await suite.under.api<{ key: string }>("POST", `${base}/keys`, {

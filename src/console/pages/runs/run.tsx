@@ -2,7 +2,7 @@
 
 import type { Run as RunData, RunEntry } from "glovebox/client";
 import type { ComponentChildren, JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { toVisibleText } from "../../../host/util/visible-text.ts";
 import { Badge, Button, Empty, ErrorBox, Facts, Loading, PageHead, Tabs, Time } from "../../parts/controls.tsx";
 import { ErrorView, type StoredError } from "../../parts/error-view.tsx";
@@ -174,9 +174,16 @@ function contentOf({ type, position: _, at: __, call: ___, name, ...entry }: Run
 
 function Journal({ tenantId, run }: TenantProps & { readonly run: RunData }): JSX.Element {
   const [limit, setLimit] = useState(PAGE);
-  const { value, error, reload } = useResource(`journal ${run.id} ${run.entries} ${run.state} ${limit}`, () =>
+  const { value, error, reload } = useResource(`journal ${run.id}`, () =>
     collect(client.tenant(tenantId).runJournal(run.id), limit),
   );
+  // Loaded again when it has grown, while the entries that are read stay.
+  const loaded = `${run.entries} ${run.state} ${limit}`;
+  const latest = useRef(loaded);
+  useEffect(() => {
+    if (latest.current !== loaded) reload();
+    latest.current = loaded;
+  }, [loaded]);
   if (value === undefined) return error === undefined ? <Loading /> : <ErrorBox error={error} onRetry={reload} />;
   if (value.length === 0)
     return (
@@ -184,6 +191,7 @@ function Journal({ tenantId, run }: TenantProps & { readonly run: RunData }): JS
     );
   return (
     <>
+      {error === undefined ? null : <ErrorBox error={error} onRetry={reload} />}
       <ol class="journal" aria-label="Journal">
         {value.map((entry) => (
           <Entry key={entry.position} entry={entry} />

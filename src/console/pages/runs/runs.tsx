@@ -41,7 +41,7 @@ export function Runs({ tenantId }: TenantProps): JSX.Element {
   };
   const [limit, setLimit] = useState(PAGE);
   const { value, error, reload } = useResource(
-    `runs ${tenantId} ${JSON.stringify(filter)} ${limit}`,
+    `runs ${tenantId} ${JSON.stringify(filter)}`,
     () => collect(client.tenant(tenantId).runs(filter), limit),
     REFRESH_MS,
   );
@@ -91,7 +91,14 @@ export function Runs({ tenantId }: TenantProps): JSX.Element {
         <RunTable runs={value} tenantId={tenantId} isFiltered={isFiltered} />
       )}
       {value !== undefined && value.length >= limit ? (
-        <Button onClick={() => setLimit(limit + PAGE)}>Show more</Button>
+        <Button
+          onClick={() => {
+            setLimit(limit + PAGE);
+            reload();
+          }}
+        >
+          Show more
+        </Button>
       ) : null}
     </>
   );
