@@ -186,6 +186,47 @@ describe("the list of calls", () => {
     expect(problems).toEqual([]);
   });
 
+  test("shows another filter while a page of the one before does not come, and keeps its calls when that fails", async () => {
+    const { api } = suite.under;
+    await api("POST", "/v1/tenants", { id: "left" });
+    for (const name of ["one", "two"]) {
+      await api("POST", "/v1/tenants/left/tools", { name, source: "export default ({ n }) => n;" });
+      for (let count = 0; count < 5; count += 1) {
+        const calls = Array.from({ length: 100 }, (_, n) => ({ tool: name, input: { n } }));
+        expect((await api("POST", "/v1/tenants/left/calls", { calls })).status).toBe(200);
+      }
+    }
+    const { page, go, problems } = await open();
+    const failure = Promise.withResolvers<void>();
+    const isMore = (url: URL, tool: string): boolean =>
+      url.pathname.endsWith("/left/calls") && url.searchParams.get("tool") === tool && url.searchParams.has("cursor");
+    const { promise: isRequested, resolve: onRequested } = Promise.withResolvers<void>();
+    await page.route(
+      (url) => isMore(url, "one"),
+      async (route) => {
+        onRequested();
+        await failure.promise;
+        await route.fulfill({ status: 503, json: { error: { code: "UNAVAILABLE", message: "Gone" } } }).catch(() => {});
+      },
+    );
+    const scroll = (): Promise<unknown> => page.evaluate("document.querySelector('.calls').scrollTop = 1e6");
+    await go("/t/left/calls?tool=one");
+    await page.getByText("200 loaded, live").waitFor();
+    await scroll();
+    await isRequested;
+    await page.getByLabel("Tool", { exact: true }).fill("two");
+    await page.getByLabel("Tool", { exact: true }).press("Enter");
+    await page.getByText("200 loaded, live").waitFor();
+    await expect.poll(() => page.locator("a.call-row").first().textContent()).toContain("two");
+    await scroll();
+    await page.getByText("400 loaded, live").waitFor();
+    failure.resolve();
+    await scroll();
+    await page.getByText("500 loaded, live").waitFor();
+    expect(await page.getByRole("alert").count()).toBe(0);
+    expect(problems).toEqual([]);
+  });
+
   test("copies where the browser has no clipboard for pages, as in frames and without TLS", async () => {
     const { api } = suite.under;
     await api("POST", "/v1/tenants", { id: "copied" });

@@ -161,7 +161,8 @@ export function useCallList(
   filter: { readonly [name: string]: string | undefined },
 ): CallList {
   const [state, setState] = useState<ListState>(() => emptyState(key));
-  const isLoadingMore = useRef(false);
+  /** The next page of this list that is loading. That of another list does not delay it, and does not change it. */
+  const more = useRef({ signal: AbortSignal.abort(), isLoading: false });
   const searched = useRef(0);
   const current = state.key === key ? state : emptyState(key);
   const latest = useRef(current);
@@ -184,6 +185,7 @@ export function useCallList(
     let timer: ReturnType<typeof setTimeout> | undefined;
     let round = 0;
     searched.current = 0;
+    more.current = { signal, isLoading: false };
     const refresh = async (): Promise<void> => {
       if (document.visibilityState === "visible") {
         try {
@@ -206,11 +208,14 @@ export function useCallList(
 
   const loadMore = useCallback((): void => {
     const { rows, next, isPaused } = latest.current;
-    if (isLoadingMore.current || isPaused || next === null || rows.length >= MAX_ROWS) return;
-    isLoadingMore.current = true;
-    load(next)
+    const loading = more.current;
+    const { signal } = loading;
+    if (loading.isLoading || isPaused || next === null || rows.length >= MAX_ROWS) return;
+    loading.isLoading = true;
+    load(next, signal)
       .then(
         (page) => {
+          if (signal.aborted) return;
           searched.current = page.items.length < FEW ? searched.current + 1 : 0;
           const isPaused = page.next !== null && searched.current >= MAX_SEARCHED_PAGES;
           setState((before) =>
@@ -219,10 +224,12 @@ export function useCallList(
               : before,
           );
         },
-        (error: unknown) => change((before) => ({ ...before, error, isPaused: true })),
+        (error: unknown) => {
+          if (!signal.aborted) change((before) => ({ ...before, error, isPaused: true }));
+        },
       )
       .finally(() => {
-        isLoadingMore.current = false;
+        loading.isLoading = false;
       });
   }, [key]);
   const searchOn = useCallback((): void => {
