@@ -262,7 +262,9 @@ export class SandboxRun implements CallListener, ChainedRun {
   }
 
   setWaiting(isWaiting: boolean): void {
-    this.#ticket?.watchIdle(isWaiting);
+    // A durable run that waits is suspended when its process reports that it is idle.
+    const isRunWaiting = this.#run !== undefined && this.#run.waits.length > 0;
+    this.#ticket?.watchIdle(isWaiting || isRunWaiting);
   }
 
   onPlaced(ageMs = 0): void {

@@ -249,6 +249,30 @@ describe("a replay on another version", () => {
 });
 
 describe("a request that the recorded call ended without an answer to", () => {
+  test("is missing in a version that does not make it, also if all else is the same", async () => {
+    const source = (last: string): string => `
+      export const capabilities = { look: true };
+      export default async (input, ctx) => {
+        const found = await ctx.look({ name: "a" });
+        ${last}
+        return found;
+      };`;
+    const notify =
+      'ctx.look({ name: "never", why: "notify" }).catch(() => {}); ctx.look({ name: "never" }).catch(() => {});';
+    const { toolName, recording } = await record({}, source(notify));
+    expect(recording.requests).toHaveLength(3);
+    expect(await replay(recording)).toMatchObject({ verdict: "identical", match: "position" });
+    await change(toolName, source(`${notify} // Changed.`));
+    expect(await replay(recording)).toMatchObject({ verdict: "identical", match: "position" });
+    await change(toolName, source(""));
+    const missing = ['look({"name":"never","why":"notify"})', 'look({"name":"never"})'];
+    for (const match of ["auto", "position", "arguments"] as const)
+      expect(await replay(recording, { match })).toMatchObject({ verdict: "different", missing });
+    const awaited = await record({}, source('await ctx.look({ name: "b" });'));
+    await change(awaited.toolName, source(""));
+    expect(await replay(awaited.recording)).toMatchObject({ verdict: "different", missing: ['look({"name":"b"})'] });
+  });
+
   const race = (comment: string, timeoutMs = 60): string => `
     export const capabilities = { look: true };
     ${comment}
