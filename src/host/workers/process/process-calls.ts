@@ -51,7 +51,7 @@ export class ProcessCalls implements Iterable<WorkerCall> {
   /** Calls that are not paused for an answer of their caller. A paused call computes nothing. */
   get busy(): number {
     let count = 0;
-    for (const { pauses: resting } of this.#calls) if (resting === 0) count += 1;
+    for (const { pauses } of this.#calls) if (pauses === 0) count += 1;
     return count;
   }
 
@@ -60,7 +60,7 @@ export class ProcessCalls implements Iterable<WorkerCall> {
     if (this.#calls.length === 0) return 0;
     const since = performance.now() - SHORT_CALL_MS;
     let count = 0;
-    for (const { pauses: resting, startedAt } of this.#calls) if (resting === 0 && startedAt > since) count += 1;
+    for (const { pauses, startedAt } of this.#calls) if (pauses === 0 && startedAt > since) count += 1;
     return count;
   }
 

@@ -115,8 +115,8 @@ export class WorkerProcess {
 
   /** @param onChange called when a call is released, when the worker is ready, and when it has died */
   constructor(sources: WorkerSources, onChange: (worker: WorkerProcess) => void, start: WorkerStart = {}) {
-    const { kind = "plain", dataBytes, interpreter = sources.python, ...setPaused } = start;
-    const options: StartOptions = { ...setPaused, ...(dataBytes === undefined ? {} : { dataBytes }) };
+    const { kind = "plain", dataBytes, interpreter = sources.python, ...rest } = start;
+    const options: StartOptions = { ...rest, ...(dataBytes === undefined ? {} : { dataBytes }) };
     this.kind = kind;
     this.dataBytes = dataBytes;
     this.interpreter = kind === "python" ? interpreter : undefined;

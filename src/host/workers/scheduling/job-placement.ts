@@ -254,7 +254,7 @@ export class JobPlacement implements Disposable {
 
   /** Whether calls compute in as many processes as an owner may have. */
   #hasAllBusy(own: readonly WorkerProcess[]): boolean {
-    return own.filter(({ callCount: load, isNesting }) => load > 0 && !isNesting).length >= this.#manager.maxPerOwner;
+    return own.filter(({ callCount, isNesting }) => callCount > 0 && !isNesting).length >= this.#manager.maxPerOwner;
   }
 
   /** Returns the process with the fewest calls among those with room. */

@@ -48,7 +48,7 @@ export class ProcessRoom {
   /** Number of processes that run calls or keep sessions. */
   countInUse(): number {
     let count = 0;
-    for (const { callCount: load, hasSessions } of this.#workers) if (load > 0 || hasSessions) count += 1;
+    for (const { callCount, hasSessions } of this.#workers) if (callCount > 0 || hasSessions) count += 1;
     return count;
   }
 
@@ -61,7 +61,7 @@ export class ProcessRoom {
 
   /** Returns whether memory in use plus `memoryMiB` stays within the budget. One call may always run. */
   hasMemoryFor(memoryMiB: number): boolean {
-    return this.excessBytes(memoryMiB) <= 0 || ![...this.#workers].some(({ callCount: load }) => load > 0);
+    return this.excessBytes(memoryMiB) <= 0 || ![...this.#workers].some(({ callCount }) => callCount > 0);
   }
 
   /**
@@ -70,8 +70,8 @@ export class ProcessRoom {
   makeMemoryFor(memoryMiB: number, owner: string): boolean {
     if (this.hasMemoryFor(memoryMiB)) return true;
     const idle = [...this.#workers].filter(
-      ({ callCount: load, isDead, kind, owner: other }) =>
-        load === 0 && !isDead && other !== owner && (other !== undefined || kind !== "plain"),
+      ({ callCount, isDead, kind, owner: other }) =>
+        callCount === 0 && !isDead && other !== owner && (other !== undefined || kind !== "plain"),
     );
     for (const worker of idle.sort(byEvictionOrder)) {
       worker.kill("room");

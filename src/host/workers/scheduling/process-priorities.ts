@@ -112,7 +112,7 @@ export class ProcessPriorities {
 
   get #isSaturated(): boolean {
     let running = 0;
-    for (const { activeCalls: busy } of this.#workers) running += busy;
+    for (const { activeCalls } of this.#workers) running += activeCalls;
     return running >= SATURATING_CALLS;
   }
 
