@@ -171,7 +171,7 @@ export class OidcSignIn {
     const { configuration } = await this.#discover();
     const url = client.buildAuthorizationUrl(configuration, {
       redirect_uri: this.redirectUri,
-      scope: this.#config.request,
+      scope: this.#config.scopes,
       state: attempt.state,
       nonce: attempt.nonce,
       code_challenge: await client.calculatePKCECodeChallenge(attempt.verifier),

@@ -108,7 +108,7 @@ export const ServerOptionsSchema = z.strictObject({
     /** The URL of this server for browsers. `/console/sign-in/callback` below it must be registered at the provider. */
     publicUrl: SecureBaseUrlSchema,
     /** Scopes that are requested of the provider, separated by spaces. */
-    request: z.string().min(1).max(1_024).default("openid"),
+    scopes: z.string().min(1).max(1_024).default("openid"),
     /** The claim of the ID token that holds the id of the tenant. */
     tenantClaim: z.string().min(1).max(256).default("tenant"),
     /** The claim that holds the scopes: a list, or text with spaces. */

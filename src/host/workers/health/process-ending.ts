@@ -2,17 +2,32 @@
 import type { Ending } from "../spawn/spawn-command.ts";
 import type { HealthFailure } from "./process-monitor.ts";
 
-/** Why the host ended a process that had calls or, for `room`, sessions in it. */
-export type EndReason = HealthFailure | "stuck" | "unread" | "budget" | "nonsense" | "room" | "interrupted";
+/**
+ * Why the host ended a process that had calls or, for `room`, sessions in it.
+ * - `stuck`: a call did not stop after its end
+ * - `output-unread`: it does not read what the host sends
+ * - `protocol-violation`: it sent a message that no correct worker sends
+ * - `budget`: the memory of all processes exceeded `workers.memoryMiB`
+ * - `room`: another owner needed the process
+ * - `interrupted`: a call that ran on its main thread, or that was inspected, ends only with it
+ */
+export type EndReason =
+  | HealthFailure
+  | "stuck"
+  | "output-unread"
+  | "protocol-violation"
+  | "budget"
+  | "room"
+  | "interrupted";
 
 /** Reasons that are the fault of the code in the process. Others can also result from a signal of another program. */
 export const FAULT_REASONS: ReadonlySet<EndReason> = new Set([
   "memory",
   "stuck",
   "hung",
-  "unread",
+  "output-unread",
   "idle-cpu",
-  "nonsense",
+  "protocol-violation",
 ]);
 
 /** Final messages of V8 and Node.js. Guests cannot write to stderr. */

@@ -128,7 +128,7 @@ export class WorkerProcess {
       {
         onFrame: (frame) => this.#receive(frame),
         onProtocolError: () => {
-          this.#endReason ??= "nonsense";
+          this.#endReason ??= "protocol-violation";
           this.kill();
         },
         onClosed: () => {
@@ -141,7 +141,7 @@ export class WorkerProcess {
     this.#contents = new WorkerContents(this.#channel);
     const sendInspection: SendInspection = (message, parts) => {
       if (!this.#dead) this.#channel.write(message, parts);
-      if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("unread");
+      if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("output-unread");
     };
     this.#inspection = new ProcessInspection(sources.inspector, this.#calls, sendInspection, () => {
       if (!this.#dead) this.#onChange(this);
@@ -400,7 +400,7 @@ export class WorkerProcess {
     this.#channel.write({ type: "capability-result", seq, requestId, mainThreadMs, latencyMs }, [envelope]);
     // A guest that is not delayed by other calls often answers at once, with its result or the next request.
     if (mainThreadMs !== undefined) this.#awake.expectReply();
-    if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("unread");
+    if (this.#channel.pendingBytes > MAX_PENDING_BYTES) this.end("output-unread");
   }
 
   /**
