@@ -21,6 +21,13 @@ export type ValueReference = {
   readonly expiresInMs: number;
 };
 
+/** A value in a list. */
+interface ListedValue {
+  readonly name: string;
+  readonly type: string;
+  readonly bytes: number;
+}
+
 /** The conversation whose values are read and written. */
 export interface ValueScope {
   readonly tenantId: string;
@@ -124,24 +131,25 @@ export class StoredValues {
     const key = checkName(name);
     const entry = readEntry(await this.#store.get(this.#spaceOf(scope), key), key);
     if (entry !== undefined) return await parseStored(entry, key, context);
-    const known = (await this.#entries(scope)).map((one) => one.key).slice(0, 20);
+    const known = (await this.list(scope, 20)).map((one) => one.name);
     const message = `There is no saved value named "${key}". It may have expired. Saved: ${known.join(", ") || "none"}`;
     throw new ToolError("PARAM_INVALID", message);
   }
 
-  async list(
-    scope: ValueScope,
-  ): Promise<readonly { readonly name: string; readonly type: string; readonly bytes: number }[]> {
-    return (await this.#entries(scope)).map((entry) => ({
-      name: entry.key,
-      type: typeOfStored(entry),
-      bytes: entry.data.byteLength,
-    }));
-  }
-
-  async #entries(scope: ValueScope): Promise<readonly (KvEntry & { readonly key: string })[]> {
-    const options = { prefix: "", limit: Math.max(1, this.#bounds.maxValues), bytes: PAGE_BYTES };
-    return readPage(await this.#store.list(this.#spaceOf(scope), options), options).entries;
+  /** Reads the values in pages, of which only the descriptions are kept. */
+  async list(scope: ValueScope, limit: number = Math.max(1, this.#bounds.maxValues)): Promise<readonly ListedValue[]> {
+    const listed: ListedValue[] = [];
+    let after: string | undefined;
+    let isDone = false;
+    while (!isDone) {
+      const options = { prefix: "", after, limit: limit - listed.length, bytes: PAGE_BYTES };
+      const { entries, more } = readPage(await this.#store.list(this.#spaceOf(scope), options), options);
+      for (const entry of entries)
+        listed.push({ name: entry.key, type: typeOfStored(entry), bytes: entry.data.byteLength });
+      after = entries.at(-1)?.key;
+      isDone = !more || after === undefined || listed.length >= limit;
+    }
+    return listed;
   }
 
   async delete(scope: ValueScope, name: unknown): Promise<boolean> {

@@ -415,6 +415,18 @@ describe("stored values", { timeout: PATIENCE_MS }, () => {
     expect(loaded).toMatchObject({ value: 800 });
   });
 
+  test("are listed completely, also if they are larger than a page of the store", async () => {
+    await using codeMode = open({ language: "javascript" });
+    const context = { sessionId: "large" };
+    const names = Array.from({ length: 20 }, (_, n) => `value${String(n).padStart(2, "0")}`);
+    const code = `for (const name of ${JSON.stringify(names)}) await result.save(name, "x".repeat(1_000_000));
+      return (await result.list()).map(({ name, type, bytes }) => name + " " + type + " " + bytes);`;
+    const output = await run(codeMode, code, {}, context);
+    expect(output).toMatchObject({ status: "ok", value: names.map((name) => `${name} string 1000002`) });
+    const missing = await run(codeMode, 'return await result.load("none")', {}, context);
+    expect(missing.error?.message).toContain(`Saved: ${names.join(", ")}`);
+  });
+
   test("are bounded", async () => {
     await using codeMode = open({ storedValues: { maxValues: 2, maxValueBytes: 100, ttlMs: 1_000 } });
     const context = { sessionId: "bounded" };
