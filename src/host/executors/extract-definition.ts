@@ -179,8 +179,9 @@ export function extractDefinition(pool: WorkerPool, run: ExtractionRun): Promise
   const setTimeLimit = (ms: number, error: () => ToolError): void => {
     clearTimeout(timer);
     timer = setTimeout(() => {
-      ticket.cancel();
+      // Before its cancellation, which can end it at once with an error of its own.
       reject(error());
+      ticket.cancel();
     }, ms);
   };
   const queueMs = Math.max(QUEUE_MS, limits.queueMs);

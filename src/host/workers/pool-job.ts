@@ -65,7 +65,7 @@ export interface WarmUse {
 
 /** Handle of a job. */
 export interface Ticket {
-  /** Ends the call in the queue or in its process. If the call had begun, its listener still receives how it ended. */
+  /** Ends the call in the queue or in its process. Its listener receives how it ended. */
   cancel(): void;
   /** Allows `chunks` more chunks, because the reader has taken as many. */
   credit(chunks: number): void;

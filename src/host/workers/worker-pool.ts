@@ -196,7 +196,7 @@ export class WorkerPool implements CallPool, JobPool {
     placed.attempts = MAX_ATTEMPTS;
     placed.isCancelled = true;
     if (placed.state === "placed") placed.worker?.cancel(placed.seq);
-    if (placed.state === "queued") this.#leaveQueue(placed, "over");
+    if (placed.state === "queued") this.#giveUp(placed, { begun: false });
   }
 
   #leaveQueue(placed: PlacedJob, state: PlacedJob["state"]): void {

@@ -142,7 +142,7 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
 
   #cancel(call: FleetCall): void {
     call.isCancelled = true;
-    if (call.state === "queued") this.#leaveQueue(call, "over");
+    if (call.state === "queued") this.#giveUp(call, { begun: false }, 0);
     else if (call.state === "placed") call.attempt?.cancel();
   }
 
