@@ -1,7 +1,8 @@
-// Calls that are cancelled before their executor has begun them: they free their slots.
+// Calls that are cancelled before their executor has begun them: they keep neither a slot nor the isolate of their session.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { type RunningExecutor, startExecutor } from "../../src/executor/index.ts";
@@ -56,5 +57,24 @@ describe.skipIf(!hasNatsServer)("calls that are cancelled before they begin", ()
     gates.shift()?.();
     expect(await running).toMatchObject({ success: true, output: "passed" });
     await vi.waitFor(() => expect(executor.busy).toBe(0));
+  });
+
+  test("a session outlives a run that is cancelled while its executor loads the code", async () => {
+    // Again, if the executor was faster and had begun the run, which ends the session.
+    await vi.waitFor(async () => {
+      const session = await fleet.host.openSession({ tenantId: "acme" });
+      expect(await session.run("globalThis.kept = 1")).toMatchObject({ success: true });
+      const controller = new AbortController();
+      const cancelled = session.run("await new Promise(() => {})", { signal: controller.signal });
+      while (executor.busy === 0) await setImmediate();
+      controller.abort();
+      const next = session.run("kept");
+      expect(await cancelled).toMatchObject({ success: false, error: { code: "CANCELLED" } });
+      expect(await next).toMatchObject({ success: true, output: 1 });
+      await vi.waitFor(() => expect(executor.busy).toBe(0));
+      expect(await session.run("kept + 1")).toMatchObject({ success: true, output: 2 });
+      await session.close();
+    });
+    await vi.waitFor(() => expect(executor.sessions).toBe(0));
   });
 });

@@ -16,7 +16,7 @@ test("is given up when its session is lost after the host has ended it", () => {
   const placement: SessionPlacement = { id: 1, worker: undefined, onLost: () => undefined };
   const call: Call = { job: { session: placement, order: {} }, state: "placed", session: undefined } as never;
   sessions.bind(call, executor);
-  call.session?.callEnded(true);
+  call.session?.callEnded(call, true);
   const next: Call = { job: { session: placement, order: { session: { resumes: true } } }, state: "queued" } as never;
   sessions.enter(next);
   sessions.end(placement);

@@ -41,13 +41,18 @@ export interface HostedCallOptions {
 /** The worker's number of a call has no meaning for the control plane. */
 const SEQ = 1;
 
+/** Loss of a call of which nothing has run. */
+const NOTHING_LOST = { begun: false, outOfMemory: false, isNotStarted: false, peakBytes: 0 } as const;
+/** What a call has used of which nothing has run. */
+const NOTHING_USED = { cpuMs: 0, heapBytes: 0, startMs: 0, executeMs: 0, logsDropped: 0 } as const;
+
 export class HostedCall implements CallListener {
   readonly token: string;
   readonly control: string;
   readonly isNested: boolean;
   readonly session: HostedSession | undefined;
-  /** Whether it has left the isolate of its session. */
-  keepsIsolate = false;
+  /** Whether the isolate of its session is kept: until something of the call runs, it is as earlier calls have left it. */
+  keepsIsolate: boolean;
   /** Messages that the control plane may read, because they are too large to be sent. */
   readonly offers = new ObjectOffers();
   readonly onChunks: CallListener["onChunks"];
@@ -64,6 +69,8 @@ export class HostedCall implements CallListener {
   #wasPlaced = false;
   #hasStarted = false;
   #isAccepted = false;
+  /** Whether it was given to the pool. */
+  #isStarting = false;
   #isCancelled = false;
   #hasEnded = false;
   /** Number of its last message. */
@@ -82,6 +89,7 @@ export class HostedCall implements CallListener {
     this.control = control;
     this.isNested = isNested;
     this.session = options.session;
+    this.keepsIsolate = options.session?.isKept === true;
     if (stream === true) {
       this.onChunks = (chunks) => {
         // Chunks with bytes have messages of their own, as from a worker.
@@ -99,10 +107,8 @@ export class HostedCall implements CallListener {
 
   /** Starts the call, unless it was cancelled before. */
   start(run: () => Ticket): void {
-    if (this.#isCancelled) {
-      this.#end();
-      return;
-    }
+    if (this.#hasEnded) return;
+    this.#isStarting = true;
     this.#wait();
     try {
       this.#ticket = run();
@@ -126,7 +132,8 @@ export class HostedCall implements CallListener {
   cancel(): void {
     if (this.#isCancelled) return;
     this.#isCancelled = true;
-    this.#ticket?.cancel();
+    if (this.#isStarting) this.#ticket?.cancel();
+    else this.#endUnbegun();
   }
 
   credit(chunks: number): void {
@@ -185,7 +192,21 @@ export class HostedCall implements CallListener {
     this.#options.onEnd(this);
   }
 
+  /** Ends a cancelled call of which nothing has run. It leaves the isolate of its session as it was. */
+  #endUnbegun(): void {
+    if (this.keepsIsolate) {
+      const outcome = { outcome: "cancelled", phase: "load", usage: NOTHING_USED } as const;
+      this.#event({ type: "ended", seq: SEQ, ...outcome, released: true, kept: true }, []);
+    } else this.#send({ type: "lost", ...NOTHING_LOST });
+    this.#end();
+  }
+
   #lost({ begun, outOfMemory = false, isNotStarted = false }: CallLossReason, peakBytes: number): void {
+    if (!begun && this.#isCancelled) {
+      this.#endUnbegun();
+      return;
+    }
+    if (begun) this.keepsIsolate = false;
     this.announce();
     this.#send({ type: "lost", begun, outOfMemory, isNotStarted, peakBytes: Math.max(0, Math.round(peakBytes)) });
     this.#end();

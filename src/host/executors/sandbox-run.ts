@@ -410,7 +410,9 @@ export class SandboxRun implements CallListener, ChainedRun {
     if (message.usedModules !== undefined) this.#tool.modules.add(message.usedModules);
     const execution = this.#toExecution(message, parts, peakBytes);
     const error = "error" in execution ? execution.error : undefined;
-    this.#tool.session?.onEnded(message.kept === true, execution.usage, error);
+    const isKept = message.kept === true;
+    // A call that was never placed has left the session as it was, and the next one may run in it by now.
+    if (this.#placedAt !== undefined || !isKept) this.#tool.session?.onEnded(isKept, execution.usage, error);
     this.#resolve?.("error" in execution ? execution : { ...execution, cpuAccount: this.#cpuAccount });
   }
 

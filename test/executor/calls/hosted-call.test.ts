@@ -1,6 +1,7 @@
 // The messages of a call on an executor: each state is reported once, with the message that is sent next.
 import { describe, expect, test, vi } from "vitest";
 import { type CallReport, HostedCall } from "../../../src/executor/calls/hosted-call.ts";
+import type { HostedSession } from "../../../src/executor/calls/hosted-sessions.ts";
 import { type Waiting, WaitingCalls } from "../../../src/executor/calls/waiting-calls.ts";
 import type { RunMessage } from "../../../src/host/fleet/protocol/control-messages.ts";
 import type { Ticket } from "../../../src/host/workers/pool-job.ts";
@@ -18,12 +19,17 @@ const ENDED: EndedMessage = {
 };
 const TICKET: Ticket = { cancel() {}, credit() {}, setPaused() {}, watchIdle() {} };
 
-function openCall(): { readonly call: HostedCall; readonly sent: CallReport[]; readonly waiting: Set<Waiting> } {
+function openCall(session?: HostedSession): {
+  readonly call: HostedCall;
+  readonly sent: CallReport[];
+  readonly waiting: Set<Waiting>;
+} {
   const sent: CallReport[] = [];
   const waiting = new Set<Waiting>();
   const call = new HostedCall(
     {
       run: RUN,
+      session,
       send: (_call, message) => void sent.push(message),
       onWaiting: (one) => void waiting.add(one),
       onEnd: () => {},
@@ -97,6 +103,48 @@ describe("a call on an executor", () => {
     call.onPlaced();
     call.announce();
     expect(sent).toEqual([{ type: "placed", placedMs: expect.any(Number) }]);
+  });
+
+  const place = { id: 1, worker: undefined, onLost: () => undefined };
+  const nothing = { begun: false, outOfMemory: false, isNotStarted: false, peakBytes: 0 };
+
+  test("a call that is cancelled before its code is there leaves the isolate of its session as it was", () => {
+    const { call, sent } = openCall({ placement: place, isKept: true });
+    call.accept();
+    call.cancel();
+    call.start(() => expect.fail("It is over"));
+    call.reject("no-bundle");
+    expect(sent).toEqual([
+      { type: "event", message: expect.objectContaining({ type: "ended", outcome: "cancelled", kept: true }) },
+    ]);
+    expect(call.keepsIsolate).toBe(true);
+  });
+
+  test("a call that is cancelled in the queue of the pool leaves the isolate of its session as it was", () => {
+    const { call, sent } = openCall({ placement: place, isKept: true });
+    call.start(() => ({ ...TICKET, cancel: () => call.onLost({ begun: false }, 0) }));
+    call.cancel();
+    expect(sent).toEqual([
+      { type: "event", message: expect.objectContaining({ type: "ended", outcome: "cancelled", kept: true }) },
+    ]);
+    expect(call.keepsIsolate).toBe(true);
+  });
+
+  test("a call that is cancelled before it has begun is lost if no isolate of a session is kept", () => {
+    for (const session of [undefined, { placement: place, isKept: false }]) {
+      const { call, sent } = openCall(session);
+      call.cancel();
+      expect(sent).toEqual([{ type: "lost", ...nothing }]);
+      expect(call.keepsIsolate).toBe(false);
+    }
+  });
+
+  test("a call that had begun when its process was lost does not leave the isolate of its session", () => {
+    const { call } = openCall({ placement: place, isKept: true });
+    call.start(() => TICKET);
+    call.cancel();
+    call.onLost({ begun: true }, 0);
+    expect(call.keepsIsolate).toBe(false);
   });
 });
 

@@ -231,6 +231,12 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
     const { call, executor } = attempt;
     const { session } = call;
     this.#end(attempt);
+    if (call.isCancelled) {
+      // Its session may have gone on with the next call.
+      this.#sessions.leave(call);
+      this.#giveUp(call, { begun: false }, 0);
+      return;
+    }
     if (session !== undefined && (reason === "no-session" || (reason === "draining" && session.isKept))) {
       const cause = session.lose(reason === "draining" ? "executor-stops" : undefined);
       this.#giveUp(call, { begun: false, ...(cause === undefined ? {} : { cause }) }, 0);
@@ -247,7 +253,7 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
   onEnded(attempt: RemoteAttempt, cpuMs: number, isKept: boolean): void {
     this.#end(attempt);
     attempt.call.state = "over";
-    attempt.call.session?.callEnded(isKept);
+    attempt.call.session?.callEnded(attempt.call, isKept);
     this.#queue.charge(attempt.call.job.claim.account, cpuMs);
     setImmediate(() => this.#schedule());
   }
@@ -262,7 +268,7 @@ export class FleetPool implements CallPool, AttemptOwner, SessionOwner<FleetCall
     if (session !== undefined && (loss.begun || session.isKept)) {
       // It may have changed the state of the session, even if nothing of it has arrived.
       this.#giveUp(attempt.call, loss, peakBytes);
-      session.callEnded(false);
+      session.callEnded(attempt.call, false);
     } else {
       this.#sessions.leave(attempt.call);
       this.#retry(attempt.call, loss, peakBytes);

@@ -66,12 +66,12 @@ export class FleetSession<Call extends SessionCall<Call>> {
     if (!this.#isRunning) this.lose(reason);
   }
 
-  /** A call of it has ended. @param isKept whether it has left the isolate */
-  callEnded(isKept: boolean): void {
-    this.call = undefined;
+  /** A call of it has ended, after whose cancellation the next one may have begun. @param isKept whether it has left the isolate */
+  callEnded(call: Call, isKept: boolean): void {
+    if (this.call === call) this.call = undefined;
     this.isKept = isKept;
     if (!isKept) this.lose(undefined);
-    else if (this.#retireReason !== undefined) this.lose(this.#retireReason.reason);
+    else if (this.#retireReason !== undefined && !this.#isRunning) this.lose(this.#retireReason.reason);
   }
 }
 
@@ -109,8 +109,10 @@ export class FleetSessions<Call extends SessionCall<Call>> {
 
   /** The executor of a call does not run it. A session of which nothing has run can begin on another one. */
   leave(call: Call): void {
-    if (call.session === undefined || call.session.isKept) return;
-    this.unbind(call.session);
+    const { session } = call;
+    if (session === undefined || session.isKept) return;
+    // After the cancellation of this call, another one may begin the session on the same executor.
+    if (session.call === call) this.unbind(session);
     call.session = undefined;
   }
 
