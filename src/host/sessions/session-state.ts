@@ -181,6 +181,8 @@ export class SessionState implements SandboxSession, Disposable {
   onEnded(isKept: boolean, { cpuMs }: ToolUsage, error: ToolError | undefined): void {
     this.#isRunning = false;
     this.isKept = isKept;
+    // It ended while this run, its first one, waited for an isolate, which nothing else would end.
+    if (this.hasEnded) this.#registry.endSession(this.placement);
     this.info.cpuMs += cpuMs;
     this.info.lastUsedAt = Date.now();
     const { runs, cpuMs: spentMs } = this.info;
