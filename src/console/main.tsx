@@ -2,29 +2,29 @@
 import { effect } from "@preact/signals";
 import { type JSX, render } from "preact";
 import { useEffect } from "preact/hooks";
-import { Approvals } from "./pages/approvals/approvals.tsx";
-import { Audit } from "./pages/audit.tsx";
-import { Call } from "./pages/calls/call.tsx";
-import { Calls } from "./pages/calls/calls.tsx";
-import { Keys } from "./pages/keys.tsx";
-import { Fleet } from "./pages/operation/fleet.tsx";
-import { Overview } from "./pages/operation/overview.tsx";
-import { Usage } from "./pages/operation/usage.tsx";
-import { Workers } from "./pages/operation/workers.tsx";
-import { Run } from "./pages/runs/run.tsx";
-import { Runs } from "./pages/runs/runs.tsx";
-import { Schedules } from "./pages/schedules.tsx";
-import { Secrets } from "./pages/secrets.tsx";
-import { Sessions } from "./pages/sessions.tsx";
-import { Settings } from "./pages/settings.tsx";
-import { SignIn } from "./pages/sign-in.tsx";
-import { Tenants } from "./pages/tenants.tsx";
-import { NewTool } from "./pages/tools/draft.tsx";
-import { Tool } from "./pages/tools/tool.tsx";
-import { Tools } from "./pages/tools/tools.tsx";
-import { Triggers } from "./pages/triggers.tsx";
-import { Values } from "./pages/values.tsx";
-import { Webhooks } from "./pages/webhooks.tsx";
+import { ApprovalsPage } from "./pages/approvals/approvals.tsx";
+import { AuditPage } from "./pages/audit.tsx";
+import { CallPage } from "./pages/calls/call.tsx";
+import { CallsPage } from "./pages/calls/calls.tsx";
+import { KeysPage } from "./pages/keys.tsx";
+import { FleetPage } from "./pages/operation/fleet.tsx";
+import { OverviewPage } from "./pages/operation/overview.tsx";
+import { UsagePage } from "./pages/operation/usage.tsx";
+import { WorkersPage } from "./pages/operation/workers.tsx";
+import { RunPage } from "./pages/runs/run.tsx";
+import { RunsPage } from "./pages/runs/runs.tsx";
+import { SchedulesPage } from "./pages/schedules.tsx";
+import { SecretsPage } from "./pages/secrets.tsx";
+import { SessionsPage } from "./pages/sessions.tsx";
+import { SettingsPage } from "./pages/settings.tsx";
+import { SignInPage } from "./pages/sign-in.tsx";
+import { TenantsPage } from "./pages/tenants.tsx";
+import { NewToolPage } from "./pages/tools/draft.tsx";
+import { ToolPage } from "./pages/tools/tool.tsx";
+import { ToolsPage } from "./pages/tools/tools.tsx";
+import { TriggersPage } from "./pages/triggers.tsx";
+import { ValuesPage } from "./pages/values.tsx";
+import { WebhooksPage } from "./pages/webhooks.tsx";
 import { ErrorBox, Loading } from "./parts/controls.tsx";
 import { PLATFORM_LINKS, tenantLinks, titleOf } from "./parts/frame/navigation-links.ts";
 import { applyTheme, Shell } from "./parts/frame/shell.tsx";
@@ -38,44 +38,44 @@ function TenantPage({ tenantId, path }: { readonly tenantId: string; readonly pa
       return <Home tenantId={tenantId} />;
     case "calls":
       return name === undefined ? (
-        <Calls key={tenantId} tenantId={tenantId} />
+        <CallsPage key={tenantId} tenantId={tenantId} />
       ) : (
-        <Call key={name} tenantId={tenantId} id={name} />
+        <CallPage key={name} tenantId={tenantId} id={name} />
       );
     case "runs":
       return name === undefined ? (
-        <Runs key={tenantId} tenantId={tenantId} />
+        <RunsPage key={tenantId} tenantId={tenantId} />
       ) : (
-        <Run key={name} tenantId={tenantId} id={name} />
+        <RunPage key={name} tenantId={tenantId} id={name} />
       );
     case "tools":
       return name === undefined ? (
-        <Tools tenantId={tenantId} />
+        <ToolsPage tenantId={tenantId} />
       ) : (
-        <Tool key={`${tenantId} ${name}`} tenantId={tenantId} name={name} />
+        <ToolPage key={`${tenantId} ${name}`} tenantId={tenantId} name={name} />
       );
     case "new-tool":
-      return <NewTool tenantId={tenantId} />;
+      return <NewToolPage tenantId={tenantId} />;
     case "approvals":
-      return <Approvals tenantId={tenantId} />;
+      return <ApprovalsPage tenantId={tenantId} />;
     case "triggers":
-      return <Triggers tenantId={tenantId} />;
+      return <TriggersPage tenantId={tenantId} />;
     case "usage":
-      return <Usage tenantId={tenantId} />;
+      return <UsagePage tenantId={tenantId} />;
     case "schedules":
-      return <Schedules tenantId={tenantId} />;
+      return <SchedulesPage tenantId={tenantId} />;
     case "webhooks":
-      return <Webhooks tenantId={tenantId} />;
+      return <WebhooksPage tenantId={tenantId} />;
     case "secrets":
-      return <Secrets tenantId={tenantId} />;
+      return <SecretsPage tenantId={tenantId} />;
     case "kv":
-      return <Values tenantId={tenantId} />;
+      return <ValuesPage tenantId={tenantId} />;
     case "keys":
-      return <Keys tenantId={tenantId} />;
+      return <KeysPage tenantId={tenantId} />;
     case "audit":
-      return <Audit tenantId={tenantId} />;
+      return <AuditPage tenantId={tenantId} />;
     case "settings":
-      return <Settings key={tenantId} tenantId={tenantId} />;
+      return <SettingsPage key={tenantId} tenantId={tenantId} />;
     default:
       return <NoPage />;
   }
@@ -89,7 +89,7 @@ function Home({ tenantId }: { readonly tenantId: string | undefined }): JSX.Elem
   useEffect(() => {
     if (url !== undefined) navigate(url, { isReplaced: true });
   }, [url]);
-  return url === undefined ? <Overview key={tenantId} tenantId={tenantId} /> : <Loading />;
+  return url === undefined ? <OverviewPage key={tenantId} tenantId={tenantId} /> : <Loading />;
 }
 
 function PlatformPage({ page }: { readonly page: string | undefined }): JSX.Element {
@@ -97,17 +97,17 @@ function PlatformPage({ page }: { readonly page: string | undefined }): JSX.Elem
     case undefined:
       return <Home tenantId={undefined} />;
     case "calls":
-      return <Calls tenantId={undefined} />;
+      return <CallsPage tenantId={undefined} />;
     case "tenants":
-      return <Tenants />;
+      return <TenantsPage />;
     case "workers":
-      return <Workers />;
+      return <WorkersPage />;
     case "fleet":
-      return <Fleet />;
+      return <FleetPage />;
     case "keys":
-      return <Keys tenantId={undefined} />;
+      return <KeysPage tenantId={undefined} />;
     case "audit":
-      return <Audit tenantId={undefined} />;
+      return <AuditPage tenantId={undefined} />;
     default:
       return <NoPage />;
   }
@@ -127,7 +127,7 @@ function NoPage(): JSX.Element {
 function Page(): JSX.Element {
   const [first, second, ...rest] = address.value.path;
   const own = me.value?.tenantId ?? undefined;
-  if (first === "sessions") return <Sessions />;
+  if (first === "sessions") return <SessionsPage />;
   if (first === "t" && second !== undefined) return <TenantPage tenantId={second} path={rest} />;
   // The key of a tenant has no pages of the platform.
   if (own !== undefined) return first === undefined ? <TenantPage tenantId={own} path={[]} /> : <NoPage />;
@@ -147,7 +147,7 @@ const ExpiredView = (): JSX.Element => (
 function App({ failure }: { readonly failure: unknown }): JSX.Element {
   if (failure !== undefined) return <ErrorBox error={failure} onRetry={() => location.reload()} />;
   if (me.value === undefined) return <Loading />;
-  if (me.value === null) return isFramed ? <ExpiredView /> : <SignIn />;
+  if (me.value === null) return isFramed ? <ExpiredView /> : <SignInPage />;
   return (
     <Shell>
       <Page />

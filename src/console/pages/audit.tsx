@@ -16,7 +16,7 @@ import { client, request } from "../state/session.ts";
 const PAGE = 500;
 const PER_REQUEST = 200;
 
-export function Audit({ tenantId }: OwnerProps): JSX.Element {
+export function AuditPage({ tenantId }: OwnerProps): JSX.Element {
   const path = `${prefixOf({ tenantId })}/audit`;
   const [limit, setLimit] = useState(PAGE);
   return (

@@ -37,7 +37,7 @@ function CallLimits({ of }: { readonly of: ApiKey }): JSX.Element {
   return <span title={lines.join("\n")}>{lines.length > 1 ? `${lines.length} limits` : first}</span>;
 }
 
-export function Keys({ tenantId }: OwnerProps): JSX.Element {
+export function KeysPage({ tenantId }: OwnerProps): JSX.Element {
   const path = `${prefixOf({ tenantId })}/keys`;
   return (
     <ListPage<ApiKey>

@@ -23,7 +23,7 @@ const MS_PER_MINUTE = 60_000;
 /** A tenant can have as many. */
 const MAX_SCHEDULES = 1_000;
 
-export function Schedules({ tenantId }: TenantProps): JSX.Element {
+export function SchedulesPage({ tenantId }: TenantProps): JSX.Element {
   const tenant = client.tenant(tenantId);
   return (
     <ListPage<Schedule>

@@ -12,7 +12,7 @@ import { collect } from "../state/collect.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { can, client } from "../state/session.ts";
 
-export function Secrets({ tenantId }: TenantProps): JSX.Element {
+export function SecretsPage({ tenantId }: TenantProps): JSX.Element {
   const tenant = client.tenant(tenantId);
   return (
     <ListPage<Secret>

@@ -39,7 +39,7 @@ function endColumn(path: string, reload: () => void): Column<ConsoleSession> {
   };
 }
 
-export function Sessions(): JSX.Element {
+export function SessionsPage(): JSX.Element {
   return (
     <>
       <ListPage<ConsoleSession>

@@ -15,7 +15,7 @@ import { can, client, request } from "../state/session.ts";
 
 const REFRESH_MS = 5_000;
 
-export function Settings({ tenantId }: { readonly tenantId: string }): JSX.Element {
+export function SettingsPage({ tenantId }: { readonly tenantId: string }): JSX.Element {
   const tenant = client.tenant(tenantId);
   const { value, error, reload } = useResource(`settings ${tenantId}`, () => tenant.get());
   if (value === undefined)

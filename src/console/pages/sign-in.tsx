@@ -13,7 +13,7 @@ const FAILURES: { readonly [why: string]: string } = {
   "no-tenant": "Your account has no tenant on this server. Ask its operator.",
 };
 
-export function SignIn(): JSX.Element {
+export function SignInPage(): JSX.Element {
   const methods = useResource("methods", () =>
     request<{ readonly oidc: boolean }>("GET", "/v1/console/sign-in-methods"),
   );

@@ -14,7 +14,7 @@ import { can, client } from "../state/session.ts";
 
 const MAX_TENANTS = 10_000;
 
-export function Tenants(): JSX.Element {
+export function TenantsPage(): JSX.Element {
   return (
     <ListPage<Tenant>
       title="Tenants"

@@ -24,7 +24,7 @@ const VERIFICATIONS: { readonly [kind in Trigger["verification"]]: string } = {
 
 const urlFor = ({ path }: Trigger): string => new URL(path, location.origin).href;
 
-export function Triggers({ tenantId }: TenantProps): JSX.Element {
+export function TriggersPage({ tenantId }: TenantProps): JSX.Element {
   const tenant = client.tenant(tenantId);
   return (
     <ListPage<Trigger>

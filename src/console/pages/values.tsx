@@ -42,7 +42,7 @@ function toShownBytes(base64: string): string {
   return `${base64.slice(0, MAX_BASE64)}… (${formatBytes(Math.floor((base64.length * 3) / 4))} in all)`;
 }
 
-export function Values({ tenantId }: TenantProps): JSX.Element {
+export function ValuesPage({ tenantId }: TenantProps): JSX.Element {
   const tool = address.value.query.tool;
   const spaces = (
     <ListPage<Space>

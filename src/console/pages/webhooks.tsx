@@ -34,7 +34,7 @@ const EVENTS: { readonly [event in EventType]: string } = {
   "quota.warning": "80 % of a quota are used",
 };
 
-export function Webhooks({ tenantId }: TenantProps): JSX.Element {
+export function WebhooksPage({ tenantId }: TenantProps): JSX.Element {
   const tenant = client.tenant(tenantId);
   const selected = address.value.query.webhook;
   return (

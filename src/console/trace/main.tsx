@@ -1,5 +1,5 @@
 // The page that `glovebox run --trace` writes: one call with its timeline, logs, input and output, without a server.
-import type { CallTimeline as TimelineData } from "glovebox/client";
+import type { CallTimeline } from "glovebox/client";
 import { type JSX, render } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Facts, PageHead, Tabs } from "../parts/controls.tsx";
@@ -19,8 +19,8 @@ interface TraceResult {
   readonly durationMs: number;
   readonly usage: TimelineUsage & { readonly [name: string]: number };
   readonly logs: readonly LogLine[];
-  readonly timeline?: TimelineData["spans"];
-  readonly calls?: TimelineData["calls"];
+  readonly timeline?: CallTimeline["spans"];
+  readonly calls?: CallTimeline["calls"];
 }
 interface Trace {
   readonly startedAt: number;

@@ -22,7 +22,7 @@ const TABS = [
 ] as const;
 const DECIDED = ["approved", "denied", "expired", "cancelled"] as const;
 
-export function Approvals({ tenantId }: TenantProps): JSX.Element {
+export function ApprovalsPage({ tenantId }: TenantProps): JSX.Element {
   const tab = address.value.query.tab === "decided" ? "decided" : "pending";
   return (
     <>

@@ -1,6 +1,6 @@
 // How a call failed: its error, and the lines of the author's source.
 
-import type { Call as CallData } from "glovebox/client";
+import type { Call } from "glovebox/client";
 import type { JSX } from "preact";
 import { ErrorView, type SourceFiles, type StoredError } from "../../parts/error-view.tsx";
 import { useResource } from "../../state/resource.ts";
@@ -8,7 +8,7 @@ import { can, request } from "../../state/session.ts";
 
 interface CallErrorProps {
   readonly tenantId: string;
-  readonly call: CallData;
+  readonly call: Call;
 }
 
 /** The error of a call, with the source of the version that ran. */

@@ -1,6 +1,6 @@
 // One call: its timeline, logs, input and output, usage and limits. It can be cancelled, copied, and run again with another input or version.
 
-import type { Call as CallData, CallTimeline as TimelineData } from "glovebox/client";
+import type { Call, CallTimeline } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import {
@@ -30,7 +30,7 @@ import { can, client } from "../../state/session.ts";
 import { CallError } from "./call-error.tsx";
 import { CallTree } from "./call-tree.tsx";
 import { useLiveCall } from "./live-call.ts";
-import { Replay } from "./replay.tsx";
+import { ReplayTab } from "./replay.tsx";
 import { MissingInput, RunAgain } from "./run-again.tsx";
 
 interface CallProps {
@@ -48,7 +48,7 @@ const TABS = [
   ["copy", "Copy as"],
 ] as const;
 
-export function Call({ tenantId, id }: CallProps): JSX.Element {
+export function CallPage({ tenantId, id }: CallProps): JSX.Element {
   const live = useLiveCall(tenantId, id);
   const { call, lines, error } = live;
   const tab = chosenTab(TABS, address.value.query.tab);
@@ -110,7 +110,7 @@ export function Call({ tenantId, id }: CallProps): JSX.Element {
         {tab === "nested" ? <CallTree tenantId={tenantId} id={id} isOver={isOver} /> : null}
         {tab === "input" && call !== undefined ? <Contents call={call} /> : null}
         {tab === "again" && call !== undefined ? <RunAgain tenantId={tenantId} call={call} /> : null}
-        {tab === "replay" && call !== undefined ? <Replay tenantId={tenantId} call={call} /> : null}
+        {tab === "replay" && call !== undefined ? <ReplayTab tenantId={tenantId} call={call} /> : null}
         {tab === "copy" && call !== undefined ? <CopyAs tenantId={tenantId} call={call} /> : null}
         {call === undefined && !["logs", "timeline", "nested"].includes(tab) ? <Loading /> : null}
       </section>
@@ -138,7 +138,7 @@ const EFFECTS = {
   complete: "complete: the tool has returned",
 } as const;
 
-function CallFacts({ call, tenantId }: { readonly call: CallData; readonly tenantId: string }): JSX.Element {
+function CallFacts({ call, tenantId }: { readonly call: Call; readonly tenantId: string }): JSX.Element {
   const { version, alias, mode, createdAt, endedAt, effects, keyId, sessionId, attempts, parentId } = call;
   const usage = call.usage as Usage | null;
   const facts: (readonly [string, JSX.Element | string])[] = [
@@ -182,7 +182,7 @@ function CallFacts({ call, tenantId }: { readonly call: CallData; readonly tenan
 }
 
 interface TimelinePanelProps extends CallProps {
-  readonly call: CallData | undefined;
+  readonly call: Call | undefined;
   readonly isOver: boolean;
   readonly logs: JSX.Element;
 }
@@ -193,7 +193,7 @@ const LONG_SPANS = 300;
 
 function TimelinePanel({ tenantId, id, call, isOver, logs }: TimelinePanelProps): JSX.Element {
   const [isLong, setLong] = useState(false);
-  const { value, error, reload } = useResource<TimelineData>(
+  const { value, error, reload } = useResource<CallTimeline>(
     `timeline ${id}`,
     async () => {
       const loaded = await client.tenant(tenantId).timeline(id);
@@ -225,7 +225,7 @@ function TimelinePanel({ tenantId, id, call, isOver, logs }: TimelinePanelProps)
   );
 }
 
-function Contents({ call }: { readonly call: CallData }): JSX.Element {
+function Contents({ call }: { readonly call: Call }): JSX.Element {
   return (
     <div class="columns">
       <section>
@@ -257,7 +257,7 @@ function Contents({ call }: { readonly call: CallData }): JSX.Element {
   );
 }
 
-function CopyAs({ tenantId, call }: { readonly tenantId: string; readonly call: CallData }): JSX.Element {
+function CopyAs({ tenantId, call }: { readonly tenantId: string; readonly call: Call }): JSX.Element {
   const [given, setGiven] = useState<unknown>(call.input);
   const texts = toCopies(location.origin, tenantId, call, given);
   return (

@@ -23,7 +23,7 @@ const REFRESH_MS = 1_500;
 const STATES = ["succeeded", "failed", "cancelled", "running", "queued", "waiting_for_approval"];
 const FILTERS = ["tool", "version", "state", "nested", "minMs", "text"] as const;
 
-export function Calls({ tenantId }: { readonly tenantId: string | undefined }): JSX.Element {
+export function CallsPage({ tenantId }: { readonly tenantId: string | undefined }): JSX.Element {
   const { query } = address.value;
   const filter = Object.fromEntries(FILTERS.map((name) => [name, query[name] === "" ? undefined : query[name]]));
   const path = tenantId === undefined ? "/v1/calls" : `/v1/tenants/${encodeURIComponent(tenantId)}/calls`;

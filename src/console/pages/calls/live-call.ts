@@ -1,12 +1,12 @@
 // Follows one call while it runs, for its page.
 
-import { ApiError, type Call as CallData } from "glovebox/client";
+import { ApiError, type Call } from "glovebox/client";
 import { useEffect, useState } from "preact/hooks";
 import type { LogLine } from "../../parts/log-view.tsx";
 import { client, request } from "../../state/session.ts";
 
 interface LiveCall {
-  readonly call: CallData | undefined;
+  readonly call: Call | undefined;
   readonly lines: readonly LogLine[];
   readonly error: unknown;
 }
@@ -33,7 +33,7 @@ export function useLiveCall(tenantId: string, id: string): LiveCall {
       waiting = [];
       setState((before) => ({ ...before, lines: [...before.lines, ...added].slice(-MAX_LINES) }));
     };
-    const showEnded = (call: CallData): void => {
+    const showEnded = (call: Call): void => {
       clearTimeout(timer);
       waiting = [];
       setState({ call, lines: (call.logs ?? []) as readonly LogLine[], error: undefined });
@@ -42,13 +42,13 @@ export function useLiveCall(tenantId: string, id: string): LiveCall {
       waiting = [];
       const path = `/v1/tenants/${encodeURIComponent(tenantId)}/calls/${encodeURIComponent(id)}`;
       try {
-        const found = await request<CallData>("GET", path, { signal: stop.signal, accept: (status) => status === 404 });
+        const found = await request<Call>("GET", path, { signal: stop.signal, accept: (status) => status === 404 });
         const isKnown = "state" in found;
         if (isKnown && found.endedAt !== null) return showEnded(found);
         // The stream begins with the lines that the call has written.
         setState((before) => ({ ...before, ...(isKnown ? { call: found } : {}), lines: [] }));
         for await (const { event, data } of client.tenant(tenantId).watch(id, stop.signal)) {
-          if (event === "result") return showEnded(data as CallData);
+          if (event === "result") return showEnded(data as Call);
           if (event !== "log") continue;
           waiting.push(data as LogLine);
           timer ??= setTimeout(flush, DRAW_MS);

@@ -1,6 +1,6 @@
 // Replays a recorded call on its version, another version or another input, and shows the outcome next to the recorded one.
 
-import type { Call as CallData, Replay as ReplayData } from "glovebox/client";
+import type { Call, Replay } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Button, ErrorBox, Facts, Loading, MissingScope } from "../../parts/controls.tsx";
@@ -19,10 +19,10 @@ import { can, client } from "../../state/session.ts";
 
 interface ReplayProps {
   readonly tenantId: string;
-  readonly call: CallData;
+  readonly call: Call;
 }
 
-export function Replay({ tenantId, call }: ReplayProps): JSX.Element {
+export function ReplayTab({ tenantId, call }: ReplayProps): JSX.Element {
   if (!can("calls:replay")) return <MissingScope scope="calls:replay" />;
   if (call.endedAt === null) return <p class="faint">A call can be replayed when it has ended.</p>;
   if (!call.isRecorded)
@@ -35,7 +35,7 @@ function ReplayForm({ tenantId, call }: ReplayProps): JSX.Element {
   const versions = useResource(`versions ${tenantId} ${call.tool}`, () => collect(tenant.versions(call.tool)));
   const [hasInput, setHasInput] = useState(false);
   const [input, setInput] = useState<unknown>(call.input ?? {});
-  const [shown, setShown] = useState<{ readonly replayed: ReplayData; readonly version: string }>();
+  const [shown, setShown] = useState<{ readonly replayed: Replay; readonly version: string }>();
   if (versions.value === undefined)
     return versions.error === undefined ? <Loading /> : <ErrorBox error={versions.error} onRetry={versions.reload} />;
   const ready = versions.value.filter(({ state }) => state === "ready");
@@ -96,7 +96,7 @@ const VERDICTS = {
 } as const;
 
 /** The color of a verdict. */
-export const toneOf = (verdict: ReplayData["verdict"]): string => VERDICTS[verdict][0];
+export const toneOf = (verdict: Replay["verdict"]): string => VERDICTS[verdict][0];
 
 const MATCHES = {
   position: "by position: the tool did the same, in the same order",
@@ -111,7 +111,7 @@ type Result = {
   readonly usage?: { readonly cpuMs: number };
 };
 
-function Outcome({ replayed, version }: { readonly replayed: ReplayData; readonly version: string }): JSX.Element {
+function Outcome({ replayed, version }: { readonly replayed: Replay; readonly version: string }): JSX.Element {
   const { verdict, match, divergence, changes, chunks, missing } = replayed;
   const recorded = replayed.recorded as Recorded;
   const result = replayed.result as Result;

@@ -1,6 +1,6 @@
 // The form that runs a call again, with another input or on another version, and shows both results side by side.
 
-import type { Call as CallData } from "glovebox/client";
+import type { Call } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Badge, Button, Loading, MissingScope } from "../../parts/controls.tsx";
@@ -23,12 +23,12 @@ export const MissingInput = (): JSX.Element => (
   <p role="status">The input of this call was not kept. Enter an input: it may differ from what the call had.</p>
 );
 
-export function RunAgain({ tenantId, call }: { readonly tenantId: string; readonly call: CallData }): JSX.Element {
+export function RunAgain({ tenantId, call }: { readonly tenantId: string; readonly call: Call }): JSX.Element {
   const tenant = client.tenant(tenantId);
   const versions = useResource(`versions ${call.tool}`, () => collect(tenant.versions(call.tool)));
   const [version, setVersion] = useState(call.version === null ? "" : String(call.version));
   const [edited, setInput] = useState<unknown>(call.input);
-  const [result, setResult] = useState<CallData>();
+  const [result, setResult] = useState<Call>();
   if (!can("calls:run")) return <MissingScope scope="calls:run" />;
   const list = (versions.value ?? []).filter(({ state }) => state === "ready");
   const numbers = list.map((one) => one.version);
@@ -84,8 +84,8 @@ export function RunAgain({ tenantId, call }: { readonly tenantId: string; readon
 
 interface ComparisonProps {
   readonly tenantId: string;
-  readonly before: CallData;
-  readonly after: CallData;
+  readonly before: Call;
+  readonly after: Call;
 }
 
 /** Shows what the call before returned, as far as it differs from a new call that has ended. */

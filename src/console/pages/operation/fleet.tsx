@@ -1,6 +1,6 @@
 // The machines that run calls: pools with their load, executors, and the replicas of the server. Executors are drained here.
 
-import type { Fleet as FleetData } from "glovebox/client";
+import type { Fleet } from "glovebox/client";
 import type { JSX } from "preact";
 import { Badge, Empty, ErrorBox, Loading, PageHead, Time } from "../../parts/controls.tsx";
 import { FleetHelp } from "../../parts/fleet-help.tsx";
@@ -16,7 +16,7 @@ import { type ExecutorState, Executors, isConnected, STATE_TONES } from "./fleet
 
 const REFRESH_MS = 2_000;
 
-export function Fleet(): JSX.Element {
+export function FleetPage(): JSX.Element {
   const { value, error, reload } = useResource("fleet", () => client.fleet(), REFRESH_MS);
   return (
     <>
@@ -28,12 +28,12 @@ export function Fleet(): JSX.Element {
 }
 
 interface FleetProps {
-  readonly fleet: FleetData;
+  readonly fleet: Fleet;
   readonly spread: VersionSpread;
 }
 
 interface PartsProps {
-  readonly fleet: FleetData;
+  readonly fleet: Fleet;
   readonly reload: () => void;
 }
 
@@ -83,7 +83,7 @@ function Figures({ fleet: { executors, pools, replicas }, spread }: FleetProps):
 }
 
 interface PoolsProps {
-  readonly pools: FleetData["pools"];
+  readonly pools: Fleet["pools"];
   /** Whether the server has several processes. Each has a queue of its own for synchronous calls. */
   readonly hasPeers: boolean;
 }

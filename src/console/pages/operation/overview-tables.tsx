@@ -1,13 +1,13 @@
 // The tables of the overview: the same figures for each tenant and for each tool.
 
-import type { Overview as OverviewData } from "glovebox/client";
+import type { Overview } from "glovebox/client";
 import type { JSX } from "preact";
 import { type Column, Table } from "../../parts/table.tsx";
 import { formatCount, formatMs, formatPercent } from "../../state/format.ts";
 import { urlOf } from "../../state/router.ts";
 
-type Tenant = OverviewData["tenants"][number];
-type Tool = OverviewData["tools"][number];
+type Tenant = Overview["tenants"][number];
+type Tool = Overview["tools"][number];
 
 /** Returns the columns that both tables have. */
 const figures = <Row extends Tenant>(callsUrl: (row: Row) => string): readonly Column<Row>[] => [

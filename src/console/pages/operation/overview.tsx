@@ -1,6 +1,6 @@
 // What happens now: calls over time, the slowest and most frequent tools, and what is wrong.
 
-import type { Overview as OverviewData } from "glovebox/client";
+import type { Overview } from "glovebox/client";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Chart } from "../../parts/chart.tsx";
@@ -27,7 +27,7 @@ const BAD_KINDS: readonly string[] = ["tool_failing", "webhook_failing"];
 /** Problems that are shown at first: the charts below them must stay in reach, whatever one tenant does. */
 const SHOWN_PROBLEMS = 10;
 
-type Problem = OverviewData["problems"][number];
+type Problem = Overview["problems"][number];
 
 const rate = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const formatRate = (value: number): string => rate.format(value);
@@ -98,13 +98,13 @@ function describeProblem({
   }
 }
 
-export function Overview({ tenantId }: { readonly tenantId: string | undefined }): JSX.Element {
+export function OverviewPage({ tenantId }: { readonly tenantId: string | undefined }): JSX.Element {
   const selected = address.value.query.range ?? "1h";
   const ms = RANGES.find(([id]) => id === selected)?.[2] ?? HOUR_MS;
   const path = tenantId === undefined ? "/v1/overview" : `/v1/tenants/${encodeURIComponent(tenantId)}/overview`;
   const { value, error, reload } = useResource(
     `${path} ${ms}`,
-    (signal) => request<OverviewData>("GET", path, { query: { ms, buckets: MAX_BUCKETS }, signal }),
+    (signal) => request<Overview>("GET", path, { query: { ms, buckets: MAX_BUCKETS }, signal }),
     REFRESH_MS,
   );
   return (
@@ -133,7 +133,7 @@ export function Overview({ tenantId }: { readonly tenantId: string | undefined }
 }
 
 interface FiguresProps {
-  readonly overview: OverviewData;
+  readonly overview: Overview;
   readonly ms: number;
   readonly tenantId: string | undefined;
 }

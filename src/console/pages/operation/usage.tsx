@@ -32,7 +32,7 @@ async function loadTotals(
   return rows.toSorted((one, other) => other.calls - one.calls);
 }
 
-export function Usage({ tenantId }: TenantProps): JSX.Element {
+export function UsagePage({ tenantId }: TenantProps): JSX.Element {
   const { query } = address.value;
   const days = RANGES.find(([id]) => id === query.days)?.[0] ?? DEFAULT_DAYS;
   const tool = query.tool === "" ? undefined : query.tool;

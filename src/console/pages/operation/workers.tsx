@@ -1,6 +1,6 @@
 // The processes of the server, what protects them, and what runs in them.
 
-import type { Workers as WorkersData } from "glovebox/client";
+import type { Workers } from "glovebox/client";
 import type { ComponentChildren, JSX } from "preact";
 import { Badge, Empty, ErrorBox, Facts, Loading, PageHead } from "../../parts/controls.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
@@ -19,13 +19,13 @@ const MAX_TENANTS = 5;
 const LAYER_TONES: { readonly [state: string]: string } = { holds: "good", missing: "warn", broken: "bad" };
 
 /** Shown only if a layer is missing. */
-const TO_GET: Column<WorkersData["hardening"][number]> = {
+const TO_GET: Column<Workers["hardening"][number]> = {
   name: "To get it",
   cell: ({ state, get }) => (state === "missing" ? <span class="text">{get}</span> : ""),
 };
 
 /** Whose calls a process runs. */
-function usersOf({ use, tenantIds }: WorkersData["workers"][number]): ComponentChildren {
+function usersOf({ use, tenantIds }: Workers["workers"][number]): ComponentChildren {
   if (use === "warm") return <span class="faint">none yet: started ahead</span>;
   if (tenantIds.length === 0) return <span class="faint">none now: shared</span>;
   const more = tenantIds.length - MAX_TENANTS;
@@ -41,10 +41,10 @@ function usersOf({ use, tenantIds }: WorkersData["workers"][number]): ComponentC
   );
 }
 
-export function Workers(): JSX.Element {
+export function WorkersPage(): JSX.Element {
   const { value, error, reload } = useResource(
     "workers",
-    (signal) => request<WorkersData>("GET", "/v1/workers", { signal }),
+    (signal) => request<Workers>("GET", "/v1/workers", { signal }),
     WORKERS_MS,
   );
   if (value === undefined) return error === undefined ? <Loading /> : <ErrorBox error={error} onRetry={reload} />;
@@ -71,7 +71,7 @@ export function Workers(): JSX.Element {
   );
 }
 
-function Processes({ workers }: Pick<WorkersData, "workers">): JSX.Element {
+function Processes({ workers }: Pick<Workers, "workers">): JSX.Element {
   return (
     <>
       <h2>Worker processes</h2>
@@ -100,7 +100,7 @@ function Processes({ workers }: Pick<WorkersData, "workers">): JSX.Element {
   );
 }
 
-function Layers({ hardening }: Pick<WorkersData, "hardening">): JSX.Element {
+function Layers({ hardening }: Pick<Workers, "hardening">): JSX.Element {
   return (
     <>
       <h2>Layers around a worker process</h2>
@@ -126,7 +126,7 @@ function Layers({ hardening }: Pick<WorkersData, "hardening">): JSX.Element {
   );
 }
 
-function RunningCalls({ running, runningTotal }: Pick<WorkersData, "running" | "runningTotal">): JSX.Element {
+function RunningCalls({ running, runningTotal }: Pick<Workers, "running" | "runningTotal">): JSX.Element {
   return (
     <>
       <h2>Running calls</h2>

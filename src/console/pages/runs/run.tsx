@@ -1,6 +1,6 @@
 // One durable run: its state, what it waits for with forms that answer it, its journal, and its input and output.
 
-import type { Run as RunData, RunEntry } from "glovebox/client";
+import type { Run, RunEntry } from "glovebox/client";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { toVisibleText } from "../../../host/util/visible-text.ts";
@@ -27,14 +27,14 @@ const TABS = [
   ["input", "Input and output"],
 ] as const;
 
-const isOver = ({ state }: Pick<RunData, "state">): boolean => state !== "running" && state !== "suspended";
+const isOver = ({ state }: Pick<Run, "state">): boolean => state !== "running" && state !== "suspended";
 
-export function Run({ tenantId, id }: RunProps): JSX.Element {
+export function RunPage({ tenantId, id }: RunProps): JSX.Element {
   const tenant = client.tenant(tenantId);
   const [hasEnded, setEnded] = useState(false);
   const { value, error, reload } = useResource(
     `run ${tenantId} ${id}`,
-    async (): Promise<RunData> => {
+    async (): Promise<Run> => {
       const run = await tenant.getRun(id);
       setEnded(isOver(run));
       return run;
@@ -90,7 +90,7 @@ export function Run({ tenantId, id }: RunProps): JSX.Element {
   );
 }
 
-function RunFacts({ run, tenantId }: TenantProps & { readonly run: RunData }): JSX.Element {
+function RunFacts({ run, tenantId }: TenantProps & { readonly run: Run }): JSX.Element {
   const { id, kind, version, createdAt, endedAt, expiresAt, wakeAt, attempts, entries, keyId } = run;
   const facts: (readonly [string, ComponentChildren])[] = [
     kind === "code" ? ["Runs", "Code of a model"] : ["Version", version === null ? "–" : `v${version}`],
@@ -111,7 +111,7 @@ function RunFacts({ run, tenantId }: TenantProps & { readonly run: RunData }): J
 }
 
 interface WaitsProps extends TenantProps {
-  readonly run: RunData;
+  readonly run: Run;
   readonly onAnswered: () => void;
 }
 
@@ -172,7 +172,7 @@ function contentOf({ type, position: _, at: __, call: ___, name, ...entry }: Run
   return name === undefined ? entry : { name, ...entry };
 }
 
-function Journal({ tenantId, run }: TenantProps & { readonly run: RunData }): JSX.Element {
+function Journal({ tenantId, run }: TenantProps & { readonly run: Run }): JSX.Element {
   const [limit, setLimit] = useState(PAGE);
   const { value, error, reload } = useResource(`journal ${run.id}`, () =>
     collect(client.tenant(tenantId).runJournal(run.id), limit),
@@ -227,7 +227,7 @@ function Entry({ entry }: { readonly entry: RunEntry }): JSX.Element {
   );
 }
 
-function Contents({ run }: { readonly run: RunData }): JSX.Element {
+function Contents({ run }: { readonly run: Run }): JSX.Element {
   const { code } = (run.kind === "code" ? (run.input ?? {}) : {}) as { readonly code?: unknown };
   return (
     <div class="columns">

@@ -32,7 +32,7 @@ export function describeWait({ kind, name, message }: Run["waits"][number]): str
   return `${kind}: ${toVisibleText(message ?? "")}`;
 }
 
-export function Runs({ tenantId }: TenantProps): JSX.Element {
+export function RunsPage({ tenantId }: TenantProps): JSX.Element {
   const { kind, tool, state } = address.value.query;
   const filter = {
     kind: KINDS.find(([one]) => one === kind)?.[0],

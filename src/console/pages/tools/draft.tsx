@@ -1,6 +1,6 @@
 // The editor: write a tool, run it without deploying it, and deploy it.
 
-import type { CallTimeline as TimelineData, ToolVersion } from "glovebox/client";
+import type { CallTimeline, ToolVersion } from "glovebox/client";
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
 import { CodeEditor } from "../../parts/code-editor.tsx";
@@ -51,8 +51,8 @@ interface DraftResult {
   readonly logs: readonly LogLine[];
   readonly durationMs: number;
   readonly usage: TimelineUsage;
-  readonly timeline?: TimelineData["spans"];
-  readonly calls?: TimelineData["calls"];
+  readonly timeline?: CallTimeline["spans"];
+  readonly calls?: CallTimeline["calls"];
 }
 
 export function Draft(props: DraftProps): JSX.Element {
@@ -227,7 +227,7 @@ const TEMPLATE_SCHEMA: InputSchema = {
   required: ["name"],
 };
 
-export function NewTool({ tenantId }: { readonly tenantId: string }): JSX.Element {
+export function NewToolPage({ tenantId }: { readonly tenantId: string }): JSX.Element {
   return (
     <>
       <PageHead title="New tool" />

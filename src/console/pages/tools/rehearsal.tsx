@@ -1,6 +1,6 @@
 // Rehearses a version of a tool: replays its recorded calls on the version, and shows what would have been different.
 
-import type { Rehearsal as RehearsalData } from "glovebox/client";
+import type { Rehearsal } from "glovebox/client";
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Badge, Button, Empty, ErrorBox, MissingScope } from "../../parts/controls.tsx";
@@ -30,11 +30,11 @@ const MAX_SAMPLE = 5_000;
 const FEW_CALLS = 8;
 
 interface Shown {
-  readonly report: RehearsalData;
+  readonly report: Rehearsal;
   readonly version: string;
 }
 
-export function Rehearsal({ tenantId, name, data }: ToolProps & { readonly data: ToolData }): JSX.Element {
+export function RehearsalTab({ tenantId, name, data }: ToolProps & { readonly data: ToolData }): JSX.Element {
   const { shown, error, running, run } = useRehearsal(`${pathOf({ tenantId, name })}/rehearsals`);
   if (!can("calls:replay")) return <MissingScope scope="calls:replay" />;
   const ready = data.versions.filter(({ state }) => state === "ready").map(({ version }) => version);
@@ -132,7 +132,7 @@ function useRehearsal(path: string): RunningRehearsal {
     setRunning(stop);
     setError(undefined);
     try {
-      const report = await request<RehearsalData>("POST", path, { body, signal: stop.signal });
+      const report = await request<Rehearsal>("POST", path, { body, signal: stop.signal });
       setShown({ report, version: String(body.version) });
     } catch (thrown) {
       if (!stop.signal.aborted) setError(thrown);
@@ -143,7 +143,7 @@ function useRehearsal(path: string): RunningRehearsal {
   return { shown, error, running, run };
 }
 
-function Nothing({ tenantId, name, report }: ToolProps & { readonly report: RehearsalData }): JSX.Element {
+function Nothing({ tenantId, name, report }: ToolProps & { readonly report: Rehearsal }): JSX.Element {
   return report.skipped === 0 ? (
     <RecordingHelp tenantId={tenantId} tool={name} title="No recorded calls in this period" />
   ) : (
@@ -156,7 +156,7 @@ function Nothing({ tenantId, name, report }: ToolProps & { readonly report: Rehe
 const recordings = (count: number): string => (count === 1 ? "1 recording" : `${formatNumber(count)} recordings`);
 
 /** Says why recordings were not replayed. */
-function Skipped({ skippedFor: { recording, limit, chunks } }: RehearsalData): JSX.Element {
+function Skipped({ skippedFor: { recording, limit, chunks } }: Rehearsal): JSX.Element {
   return (
     <>
       {recording === 0
@@ -216,7 +216,7 @@ function Report({ tenantId, report, version }: ReportProps): JSX.Element {
 
 interface GroupProps {
   readonly tenantId: string;
-  readonly group: RehearsalData["groups"][number];
+  readonly group: Rehearsal["groups"][number];
   readonly version: string;
 }
 
@@ -274,7 +274,7 @@ function changeOf({ before, after }: ResourceRow): string {
   return `${share < 0 ? "−" : "+"}${formatPercent(Math.abs(share))}`;
 }
 
-function Resources({ resources }: Pick<RehearsalData, "resources">): JSX.Element {
+function Resources({ resources }: Pick<Rehearsal, "resources">): JSX.Element {
   const { cpuMs, executeMs, heapBytes, peakBytes } = resources;
   const rows: readonly ResourceRow[] = [
     { name: "CPU time, median", before: cpuMs.before.p50, after: cpuMs.after.p50, format: formatMs },

@@ -29,7 +29,7 @@ import { useResource } from "../../state/resource.ts";
 import { address, navigate, setQuery, urlOf } from "../../state/router.ts";
 import { can, client, request } from "../../state/session.ts";
 import { type DeployedDraft, Draft } from "./draft.tsx";
-import { Rehearsal } from "./rehearsal.tsx";
+import { RehearsalTab } from "./rehearsal.tsx";
 import { loadSource, pathOf, type ToolData, type ToolProps } from "./tool-data.ts";
 import { Releases } from "./tool-releases.tsx";
 import { Versions } from "./tool-versions.tsx";
@@ -46,7 +46,7 @@ const TABS = [
   ["rehearse", "Rehearse"],
 ] as const;
 
-export function Tool(props: ToolProps): JSX.Element {
+export function ToolPage(props: ToolProps): JSX.Element {
   const { tenantId, name } = props;
   const tenant = client.tenant(tenantId);
   const data = useResource(
@@ -109,7 +109,7 @@ export function Tool(props: ToolProps): JSX.Element {
         ) : null}
         {tab === "versions" ? <Versions {...props} data={data.value} reload={data.reload} /> : null}
         {tab === "releases" ? <Releases {...props} data={data} /> : null}
-        {tab === "rehearse" ? <Rehearsal {...props} data={data.value} /> : null}
+        {tab === "rehearse" ? <RehearsalTab {...props} data={data.value} /> : null}
       </section>
     </>
   );

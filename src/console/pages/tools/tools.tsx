@@ -10,7 +10,7 @@ import { can } from "../../state/session.ts";
 
 const MAX_TOOLS = 10_000;
 
-export function Tools({ tenantId }: { readonly tenantId: string }): JSX.Element {
+export function ToolsPage({ tenantId }: { readonly tenantId: string }): JSX.Element {
   return (
     <ListPage<ToolSummary>
       title="Tools"

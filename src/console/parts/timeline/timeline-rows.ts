@@ -1,8 +1,8 @@
 // The rows of a timeline: spans in order, with the depth and the start at which they are drawn, and those of open nested calls.
-import type { CallTimeline as TimelineData } from "glovebox/client";
+import type { CallTimeline } from "glovebox/client";
 import { toVisibleText } from "../../../host/util/visible-text.ts";
 
-export type Span = TimelineData["spans"][number];
+export type Span = CallTimeline["spans"][number];
 
 export interface TimelineCall {
   readonly callId: string;

@@ -1,5 +1,5 @@
 // The timeline of a call as a chart: a bar for each stage and each use of a capability. Nested calls open below the use that made them.
-import type { CallTimeline as TimelineData } from "glovebox/client";
+import type { CallTimeline } from "glovebox/client";
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { formatMs, formatNumber } from "../../state/format.ts";
@@ -16,7 +16,7 @@ const MAX_TOOL_SPANS = 1_000;
 const MIN_WIDTH = 0.15;
 
 interface TimelineProps {
-  readonly timeline: Pick<TimelineData, "spans" | "calls">;
+  readonly timeline: Pick<CallTimeline, "spans" | "calls">;
   /** Whether the call runs, so that its timeline grows. */
   readonly isRunning?: boolean;
   /** What is shown next to the spans on a wide screen, and below them on a narrow one. */
