@@ -38,6 +38,14 @@ export class ActiveRuns {
     return this.#active.size;
   }
 
+  /**
+   * Whether a run is under way here. A poll leaves it alone: its lease may have ended while the store was away, or because the clock has gone
+   * forward, and is renewed soon.
+   */
+  has(key: RunKey): boolean {
+    return this.#cancels.has(nameOf(key));
+  }
+
   /** Claims a run. Returns the fence; undefined if another process has it, or it has ended. */
   async claim(key: RunKey): Promise<number | undefined> {
     const now = this.#now();

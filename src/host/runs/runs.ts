@@ -70,7 +70,7 @@ export class Runs implements AsyncDisposable {
       now: this.#now,
       // The router of a code mode is not there yet.
       isAlone: () => this.#scope.tenantId !== undefined || host.router.tenancy.mode === "single",
-      claim: (key) => this.#active.claim(key),
+      claim: async (key) => (this.#active.has(key) ? undefined : await this.#active.claim(key)),
       continueRun: (claim) => this.#active.continue(claim),
     });
     this.#poller = setInterval(() => {
@@ -261,7 +261,8 @@ export class Runs implements AsyncDisposable {
   async poll(): Promise<void> {
     const filter = { ...this.#scope, perTenant: MAX_DUE, limit: MAX_DUE };
     const due = await this.#options.store.due(this.#now(), filter);
-    const outcomes = await Promise.allSettled(due.map((key) => this.#active.resume(key)));
+    const idle = due.filter((key) => !this.#active.has(key));
+    const outcomes = await Promise.allSettled(idle.map((key) => this.#active.resume(key)));
     for (const outcome of outcomes)
       if (outcome.status === "rejected") notifySafely(this.#options.onError, outcome.reason);
   }

@@ -60,6 +60,38 @@ const outputOf = (run: RunRecord): unknown => {
 };
 
 describe("a durable run", () => {
+  test.for([0, 10])(
+    "is not taken from itself when its lease has ended in an outage, with pollMs %d",
+    async (pollMs) => {
+      const toolName = await addTool("export default async (_, ctx) => await ctx.act('pay');");
+      const answered = Promise.withResolvers<void>();
+      hold = answered.promise;
+      let laterMs = 0;
+      let polls = 0;
+      const store = new (class extends MemoryRunStore {
+        now = (): number => Date.now() + laterMs;
+        override async due(...args: Parameters<MemoryRunStore["due"]>): ReturnType<MemoryRunStore["due"]> {
+          polls += 1;
+          return await super.due(...args);
+        }
+        // The store is away whenever the lease is to be renewed.
+        override async renew(): Promise<boolean> {
+          throw new Error("The store is away");
+        }
+      })();
+      await using runs = createRuns(glovebox, { store, pollMs });
+      const { settled } = await runs.begin({ toolName });
+      await expect.poll(() => done).toEqual(["pay"]);
+      laterMs = 600_000;
+      polls = 0;
+      if (pollMs === 0) await runs.poll();
+      await expect.poll(() => polls).toBeGreaterThan(pollMs === 0 ? 0 : 2);
+      answered.resolve();
+      expect(outputOf(await settled)).toBe("pay done");
+      expect(done).toEqual(["pay"]);
+    },
+  );
+
   test("keeps the first answer to a wait, however soon another one comes", async () => {
     const toolName = await addTool(`export default async (_, ctx) => {
       const asked = ctx.elicit({ message: "n?", requestedSchema: { type: "object", properties: { n: { type: "number" } } } });
