@@ -60,6 +60,38 @@ test("a server that stops accepts calls for a while after /readyz has failed", a
   await expect(fetch(`${server.url}/readyz`)).rejects.toThrow();
 });
 
+test("a server that stops gives durable runs and calls drainMs together, and then ends both", async () => {
+  await using store = await stores.create("sqlite");
+  const server = await createServer({ ...store.options, port: 0, logLevel: "silent" });
+  const api = apiOf(server);
+  expect((await api("POST", "/v1/tenants", { id: "acme" })).status).toBe(201);
+  const drainMs = 4_000;
+  // The run takes all of that time. After twice as long, the call would have ended by itself.
+  for (const [name, ms] of [
+    ["run", 120_000],
+    ["call", 1.75 * drainMs],
+  ] as const) {
+    const source = `export const capabilities = { kv: true };
+      export const limits = { timeoutMs: 300_000 };
+      export default async (_, { kv }) => {
+        await kv.set("began", true);
+        await new Promise((resolve) => setTimeout(resolve, ${ms}));
+      };`;
+    expect((await api("POST", "/v1/tenants/acme/tools", { name, source, approve: true })).status).toBe(201);
+  }
+  const began = async (name: string): Promise<void> =>
+    await expect
+      .poll(async () => (await api("GET", `/v1/tenants/acme/kv/${name}/values/began`)).status, { timeout: 60_000 })
+      .toBe(200);
+  const headers = { prefer: "respond-async" };
+  expect((await api("POST", "/v1/tenants/acme/runs", { tool: "run" }, headers)).status).toBe(202);
+  await began("run");
+  const answer = api("POST", "/v1/tenants/acme/tools/call/calls", {});
+  await began("call");
+  await server.close({ drainMs });
+  expect((await answer).body).toMatchObject({ state: "cancelled", error: { code: "CANCELLED" } });
+});
+
 describe("the master key", () => {
   const owner = { table: "secrets", tenantId: "acme", name: "token" } as const;
 

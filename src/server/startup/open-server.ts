@@ -52,6 +52,9 @@ async function closeServer(
   log.info({ drainMs, delayMs }, "draining");
   if (delayMs > 0) await sleep(delayMs);
   state.acceptsCalls = false;
+  // One after the other, all of them have this time: the process is ended when it is over.
+  const until = performance.now() + drainMs;
+  const leftMs = (): number => Math.max(0, Math.round(until - performance.now()));
   await calls.releaseSessions();
   const stopped = new Promise((resolve) => server.close(resolve));
   await scheduler[Symbol.asyncDispose]();
@@ -59,8 +62,8 @@ async function closeServer(
   await calls.begun(Math.min(ADMISSION_MS, drainMs));
   slots.stop();
   // Before the Glovebox, which accepts no calls while it closes.
-  await runs.close(drainMs);
-  await Promise.all([calls.drain(drainMs), glovebox.close({ drainMs })]);
+  await runs.close(leftMs());
+  await Promise.all([calls.drain(leftMs()), glovebox.close({ drainMs: leftMs() })]);
   forwarding[Symbol.dispose]();
   await Promise.all([mcp.close(), codeMode.close()]);
   // Their last messages are sent, and one that has not begun does not hold up the end.
