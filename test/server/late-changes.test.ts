@@ -2,6 +2,8 @@
 import { sql } from "kysely";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
+import { DatabaseKvStore } from "../../src/server/kv/database-kv-store.ts";
+import { DatabaseQuotaStore } from "../../src/server/quotas/database-quota-store.ts";
 import { findApproval, releaseCall, storeDecision } from "../../src/server/records/calls/approvals.ts";
 import { findCall } from "../../src/server/records/calls/calls.ts";
 import {
@@ -14,6 +16,7 @@ import {
 import { TenantPolicySchema } from "../../src/server/records/tenants/tenant-policy.ts";
 import { findTenant, insertTenant, type TenantRecord, updateTenant } from "../../src/server/records/tenants/tenants.ts";
 import { changeExclusively } from "../../src/server/records/write-lock.ts";
+import { DatabaseRunStore } from "../../src/server/runs/database-run-store.ts";
 import { deleteTenant } from "../../src/server/tenants/delete-tenant.ts";
 import { useServer } from "./support/server.ts";
 import { STORES, TestStores } from "./support/stores.ts";
@@ -77,6 +80,58 @@ describe.for(STORES)("with %s", (kind) => {
     );
     await expect(deletion).rejects.toMatchObject({ code: "TOOL_UNAVAILABLE", details: { reason: "tenant_deleted" } });
     expect(await findTenant(db, "again")).toMatchObject({ name: "second", state: "active" });
+  });
+
+  test("a deletion that another one has overtaken keeps the values, runs and counters of a new tenant", async () => {
+    const { db } = database;
+    const tenant = await insertTenant(db, { id: "owner", name: "first", policy: TenantPolicySchema.parse({}) });
+    await db.updateTable("tenants").set({ created_at: 1 }).where("id", "=", "owner").execute();
+    const kv = new DatabaseKvStore(database, async () => {});
+    const runs = new DatabaseRunStore(database);
+    const quotas = new DatabaseQuotaStore(database);
+    const space = { tenantId: "owner", tool: "tool" };
+    const times = { createdAt: 1, expiresAt: 1_000_000, leaseUntil: 100 };
+    const run = { id: "run_1", tenantId: "owner", kind: "tool", toolName: "tool", input: "{}", ...times } as const;
+    const day = { kind: "window", tenantId: "owner", name: "calls:day", amount: 1, limit: 10 } as const;
+    const left = async (): Promise<readonly unknown[]> => [
+      (await kv.usage(space)).keys,
+      (await runs.list("owner", { limit: 10 })).length,
+      (await quotas.read("owner")).get("calls:day"),
+    ];
+    const deleteAll = async (): Promise<void> => {
+      await kv.deleteTenant("owner");
+      await runs.deleteTenant("owner");
+      await quotas.deleteTenant("owner");
+    };
+    const deletion = deleteTenant(
+      {
+        database,
+        authenticator: { clear() {} },
+        glovebox: {
+          deleteTenant: async () => {
+            await db.deleteFrom("tenants").where("id", "=", "owner").execute();
+            await insertTenant(db, { id: "owner", name: "second", policy: tenant.policy });
+            const quota = { keys: 10, bytes: 100 };
+            await kv.set(space, "key", { kind: "json", data: Buffer.from("1"), quota });
+            await runs.create(run, 1);
+            await quotas.consume([{ ...day, endsAt: Date.now() + 60_000 }]);
+            await deleteAll();
+            return { values: { keys: 0, bytes: 0 }, artifacts: 0 } as never;
+          },
+        },
+        tools: { forget() {} },
+        calls: { flush: async () => {} },
+        tenantChanges: { announce: async () => {}, eraseElsewhere: async () => [] },
+        vacuumFull: false,
+      },
+      { ...tenant, createdAt: 1 },
+      "admin" as never,
+    );
+    await expect(deletion).rejects.toMatchObject({ details: { reason: "tenant_deleted" } });
+    expect(await left()).toEqual([1, 1, 1]);
+    await updateTenant(db, "owner", { state: "deleting" });
+    await deleteAll();
+    expect(await left()).toEqual([0, 0, undefined]);
   });
 
   // With SQLite, a process that waits for the lock of a database cannot do anything else.

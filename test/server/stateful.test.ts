@@ -171,6 +171,7 @@ class DatabaseMachine implements Machine {
           return "created";
         });
       case "deleteTenant": {
+        await db.updateTable("tenants").set({ state: "deleting" }).where("id", "=", operation.tenant).execute();
         await this.#kv.deleteTenant(operation.tenant);
         await this.#quotas.deleteTenant(operation.tenant);
         const { numDeletedRows } = await db.deleteFrom("tenants").where("id", "=", operation.tenant).executeTakeFirst();

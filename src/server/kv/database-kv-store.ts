@@ -20,6 +20,7 @@ import type { WallClock } from "../database/database-clock.ts";
 import type { Db, OpenDatabase } from "../database/open-database.ts";
 import type { KvEntriesTable } from "../database/tables/tool-tables.ts";
 import { deleteInBatches, someRows } from "../records/batches.ts";
+import { isNotInUse } from "../records/tenants/tenants.ts";
 
 const EXPORT_PAGE = 100;
 
@@ -208,11 +209,11 @@ export class DatabaseKvStore implements KvStore {
     await (this.#kind === "postgres" ? spaces.forUpdate() : spaces).execute();
     const rows = await db
       .deleteFrom("kv_entries")
-      .where(someRows(this.#kind, "kv_entries", sql`tenant_id = ${tenant}`, limit))
+      .where(someRows(this.#kind, "kv_entries", sql`tenant_id = ${tenant} and ${isNotInUse(tenant)}`, limit))
       .returning(["tool", "size"])
       .execute();
     if (rows.length < limit) {
-      await db.deleteFrom("kv_spaces").where("tenant_id", "=", tenant).execute();
+      await db.deleteFrom("kv_spaces").where("tenant_id", "=", tenant).where(isNotInUse(tenant)).execute();
       return rows.map(({ size }) => size);
     }
     for (const [tool, entries] of Map.groupBy(rows, (row) => row.tool)) {

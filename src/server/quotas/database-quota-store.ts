@@ -6,6 +6,7 @@ import { takeToken } from "../../host/tenants/quotas/rate-bucket.ts";
 import type { DatabaseKind } from "../database/column-types.ts";
 import type { Db } from "../database/open-database.ts";
 import type { QuotaCountersTable } from "../database/tables/tenant-tables.ts";
+import { isNotInUse } from "../records/tenants/tenants.ts";
 import { toQuotaName, WARN_AT } from "./quota-status.ts";
 
 export interface QuotaWarning {
@@ -90,6 +91,7 @@ export class DatabaseQuotaStore implements QuotaStore {
       const { numDeletedRows } = await transaction
         .deleteFrom("quota_counters")
         .where("tenant_id", "=", tenantId)
+        .where(isNotInUse(tenantId))
         .executeTakeFirst();
       return Number(numDeletedRows);
     });

@@ -23,6 +23,7 @@ import type { RunsTable } from "../database/tables/call-tables.ts";
 import { deleteInBatches, someRows } from "../records/batches.ts";
 import { isRollingBack } from "../records/calls/runs.ts";
 import { checkStoredBytes } from "../records/tenants/stored-bytes.ts";
+import { isNotInUse } from "../records/tenants/tenants.ts";
 
 const OPEN = ["running", "suspended"] as const;
 const ENTRIES_PER_INSERT = 100;
@@ -338,7 +339,7 @@ export class DatabaseRunStore implements RunStore {
     return await deleteInBatches(async (limit) => {
       const { numDeletedRows } = await this.#db
         .deleteFrom("runs")
-        .where(someRows(this.#kind, "runs", sql`tenant_id = ${tenantId}`, limit))
+        .where(someRows(this.#kind, "runs", sql`tenant_id = ${tenantId} and ${isNotInUse(tenantId)}`, limit))
         .executeTakeFirst();
       return Number(numDeletedRows);
     });

@@ -1,4 +1,5 @@
 // Stores tenants: their policy, their state, and the revision that tells server processes when something of a tenant has changed.
+import { type RawBuilder, sql } from "kysely";
 import { ToolError } from "../../../host/index.ts";
 import type { Db } from "../../database/open-database.ts";
 import type { Changes } from "../../database/schema.ts";
@@ -105,6 +106,13 @@ export async function markDeleting(
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }
+
+/**
+ * Returns a condition for deletions by a tenant's id alone: no tenant has the id, or one that is being deleted. Another request can have ended
+ * the deletion, and the id can be that of a new tenant.
+ */
+export const isNotInUse = (tenantId: string): RawBuilder<boolean> =>
+  sql<boolean>`not exists (select 1 from tenants where id = ${tenantId} and state <> 'deleting')`;
 
 /** Marks that something of a tenant has changed. Part of every change of its tools and releases. */
 export async function touchTenant(db: Db, id: string): Promise<void> {
