@@ -383,6 +383,27 @@ describe.for(STORES)("with %s", (kind) => {
     expect((await api("GET", `${tenant}/schedules/${body.id}`)).status).toBe(404);
   });
 
+  test("a change of a schedule keeps a run that is due, unless it concerns when runs start", async () => {
+    await deploy("yearly", "export default (input) => input");
+    const { dataDir, database: url } = store.options;
+    await using database = await openDatabase({ dataDir, url, onError() {} });
+    const { db } = database;
+    const schedule = { name: "yearly", tool: "yearly", cron: "0 0 1 1 *" };
+    const { body } = await api("POST", `${tenant}/schedules`, schedule);
+    const path = `${tenant}/schedules/${body.id}`;
+    const nextAt = async () => (await findSchedule(db, "acme", String(body.id)))?.next_at;
+    // Any time that the cron expression does not have stands for one that is due.
+    const due = Date.now() + 10 * 86_400_000 + 1;
+    await db.updateTable("schedules").set({ next_at: due }).where("id", "=", String(body.id)).execute();
+    for (const change of [{ input: { n: 1 } }, { overlap: "queue" }, { catchUp: "all" }, { state: "active" }]) {
+      expect((await api("PATCH", path, change)).status).toBe(200);
+      expect(await nextAt()).toBe(due);
+    }
+    expect((await api("PATCH", path, { state: "paused" })).status).toBe(200);
+    expect(await nextAt()).not.toBe(due);
+    expect((await api("DELETE", path)).status).toBe(200);
+  });
+
   test("rejects schedules that cannot run, and names that are taken", async () => {
     const post = (more: object) =>
       api("POST", `${tenant}/schedules`, { name: "n", tool: "tick", cron: "0 0 * * *", ...more });

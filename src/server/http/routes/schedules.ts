@@ -117,14 +117,17 @@ function toRow(
 function toChanges(row: SchedulesTable, body: z.output<typeof ScheduleChangesSchema>, now: number): ScheduleChanges {
   const times = { cron: body.cron ?? row.cron, timeZone: body.timeZone ?? row.time_zone };
   checkCron(times);
+  const state = body.state ?? row.state;
+  // A run that is due at this moment starts, unless the change concerns when runs start.
+  const keepsTimes = times.cron === row.cron && times.timeZone === row.time_zone && state === row.state;
   return {
     cron: times.cron,
     time_zone: times.timeZone,
     alias: body.alias ?? row.alias,
     overlap: body.overlap ?? row.overlap,
     catch_up: body.catchUp ?? row.catch_up,
-    state: body.state ?? row.state,
-    next_at: nextRunAfter(times, now),
+    state,
+    ...(keepsTimes ? {} : { next_at: nextRunAfter(times, now) }),
     input: body.input === undefined ? row.input : JSON.stringify(body.input),
   };
 }
@@ -202,7 +205,8 @@ export function addScheduleRoutes(app: App, dependencies: ServerDependencies): v
     "PATCH /v1/tenants/{tenant}/schedules/{schedule}",
     {
       summary: "Changes, pauses or resumes a schedule",
-      description: "The next run is computed from now on: runs that a paused schedule would have had do not start.",
+      description:
+        "A change of the times or the state computes the next run from now on: runs that a paused schedule would have had do not start.",
       params: ScheduleParamsSchema,
       body: ScheduleChangesSchema,
       isConditional: true,

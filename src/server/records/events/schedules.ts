@@ -110,8 +110,10 @@ export async function insertSchedule(db: Db, row: SchedulesTable): Promise<Sched
 /** What a client changes of a schedule. The other columns are the scheduler's, which may change them at the same time. */
 export type ScheduleChanges = Pick<
   SchedulesTable,
-  "cron" | "time_zone" | "alias" | "overlap" | "catch_up" | "state" | "next_at" | "input"
->;
+  "cron" | "time_zone" | "alias" | "overlap" | "catch_up" | "state" | "input"
+> &
+  /** Default: the next run stays as it is, also if the scheduler computes it at the same time. */
+  Partial<Pick<SchedulesTable, "next_at">>;
 
 /**
  * @param row the schedule as it was read
