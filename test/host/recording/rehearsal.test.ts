@@ -1,4 +1,5 @@
 // Rehearsals: a changed version runs against recorded calls, and the report lists exactly the calls that the change affects.
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
@@ -109,6 +110,70 @@ describe("a rehearsal of 500 recorded calls", () => {
       skippedFor: { recording: 0, limit: 2 },
       groups: [],
     });
+  });
+
+  test.for([
+    ["OVERLOADED", { queueMs: 50 }],
+    ["TOOL_TIMEOUT", { queueMs: 120_000 }],
+  ] as const)("repeats what found no free process: %s", async ([, limits]) => {
+    const { promise: isHeld, resolve: release } = Promise.withResolvers<void>();
+    const hold = defineCapability({
+      name: "hold",
+      description: "Waits",
+      inputSchema: z.unknown(),
+      outputSchema: z.unknown(),
+      handler: async () => await isHeld,
+    });
+    await using own = await makeGlovebox({
+      capabilities: [hold],
+      limits: { timeoutMs: 120_000, ...limits, maxConcurrentCalls: 1 },
+    });
+    const holder = `export const capabilities = { hold: true }; export const limits = { timeoutMs: 120_000 };
+      export default async (input, ctx) => { console.log("begun"); await ctx.hold(); };`;
+    await own.addTool({ name: "holder", source: holder }, { grant: ["hold"] });
+    const source = "export const limits = { timeoutMs: 10_000 }; export default (input) => input;";
+    await own.addTool({ name: "echo", source });
+    const made: CallRecording[] = [];
+    const onRecording = (recording: CallRecording): void => void made.push(recording);
+    outputOf(await own.execute({ id: "c", toolName: "echo", arguments: { a: 1 } }, { record: { onRecording } }));
+    const { promise: hasBegun, resolve: onLog } = Promise.withResolvers<void>();
+    const holding = own.execute({ id: "h", toolName: "holder", arguments: {} }, { onLog: () => onLog() });
+    await hasBegun;
+    let attempts = 0;
+    const admit = async (): Promise<Disposable> => {
+      attempts += 1;
+      // Both have waited in vain once.
+      if (attempts === 3) release();
+      return { [Symbol.dispose]: () => {} };
+    };
+    const report = await own.rehearse([...made, ...made], { admit, maxConcurrency: 2 });
+    expect(report).toMatchObject({ replayed: 2, identical: 2, failed: 0, skipped: 0 });
+    expect((await holding).success).toBe(true);
+  });
+
+  test("repeats what has lost its process, and does not call a recording unusable for a failure of the host", async () => {
+    await using own = await makeGlovebox({ limits: { cpuMs: 60_000, timeoutMs: 60_000 } });
+    const source =
+      "export default () => { let x = 0; for (let n = 0; n < 3e8; n += 1) x = (x * 31 + n) | 0; return x; };";
+    await own.addTool({ name: "computes", source });
+    const made: CallRecording[] = [];
+    const onRecording = (recording: CallRecording): void => void made.push(recording);
+    outputOf(await own.execute({ id: "c", toolName: "computes", arguments: {} }, { record: { onRecording } }));
+    let attempts = 0;
+    const admit = async (): Promise<Disposable> => {
+      attempts += 1;
+      if (attempts === 1) void kill();
+      return { [Symbol.dispose]: () => {} };
+    };
+    const kill = async (): Promise<void> => {
+      // A call that has not begun runs again by itself.
+      for (; attempts === 1; await sleep(200)) for (const pid of own.workerPids) process.kill(pid, "SIGKILL");
+    };
+    const report = await own.rehearse(made, { admit });
+    expect(report).toMatchObject({ replayed: 1, identical: 1, failed: 0, skipped: 0 });
+    expect(attempts).toBe(2);
+    const failing = await own.rehearse(made, { admit: () => Promise.reject(new Error("The database is away")) });
+    expect(failing).toMatchObject({ replayed: 0, skippedFor: { recording: 0, limit: 1 } });
   });
 
   test("compares CPU times, memory, and durations with the waits of the recorded call", async () => {

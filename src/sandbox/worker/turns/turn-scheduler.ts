@@ -354,11 +354,16 @@ export class TurnScheduler<Deadline> {
       this.#ready.push(this.#addRollback());
       return;
     }
+    const timers: Wait<Deadline>[] = [];
     for (const wait of this.#waits.values()) {
-      if (wait.kind === "timer") {
-        wait.args = undefined;
-        this.#startRealTimer(wait, wait.dueAt - Date.now());
-      } else if (wait.args !== undefined) this.#ready.push(wait);
+      if (wait.kind === "timer") timers.push(wait);
+      else if (wait.args !== undefined) this.#ready.push(wait);
+    }
+    // Timers that are overdue fire in the order in which they start here.
+    timers.sort((a, b) => a.dueAt - b.dueAt || a.order - b.order);
+    for (const timer of timers) {
+      timer.args = undefined;
+      this.#startRealTimer(timer, timer.dueAt - Date.now());
     }
   }
 
