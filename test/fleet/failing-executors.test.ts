@@ -12,6 +12,8 @@ const ANSWERS = {
   "cannot start processes": [{ type: "accepted" }, NOT_STARTED],
   "cannot read code": [{ type: "rejected", reason: "no-bundle" }],
   "rejects calls": [{ type: "rejected", reason: "failed" }],
+  // As one does that has not heard from its control plane for a while.
+  "cancels calls by itself": [{ type: "event", message: { ...ENDED, outcome: "cancelled", phase: "load" } }],
 } as const;
 /** Some of them prefer the one executor, and some the other. */
 const TENANTS = Array.from({ length: 20 }, (_, index) => `tenant-${index}`);

@@ -215,6 +215,11 @@ export class RemoteAttempt implements CallAttempt {
     if (placedMs !== undefined) this.#place(placedMs);
     if (isStarted === true) this.#open.receive({ type: "started", seq: 1 }, [], () => {});
     this.#open.meter(peakBytes);
+    // An executor ends the calls of a control plane of which it has heard nothing for a while, such as in an outage of NATS.
+    if (event.type === "ended" && event.outcome === "cancelled" && !this.call.isCancelled) {
+      this.lose({ begun: event.phase === "execute" }, peakBytes);
+      return;
+    }
     // If this throws, for example because of invalid attachments, the call has not ended: it is lost.
     this.#open.receive(event, parts, (requestId, envelope, latencyMs) => {
       if (this.isOver) return;
