@@ -75,12 +75,33 @@ describe("the file of SQLite", () => {
   test("concurrent deletions share a rewrite, and a later one has its own", async () => {
     await using store = await stores.create("sqlite");
     await using database = await open(store);
-    const erase = (): Promise<void> => eraseDeleted(database, [], { vacuumFull: false });
+    const erase = (): Promise<boolean> => eraseDeleted(database, [], { vacuumFull: false });
     await Promise.all([erase(), erase(), erase()]);
     await addBlobs(database, "late", "MARK-OF-LATE-", 3);
     await database.db.deleteFrom("blobs").execute();
     await erase();
     expect(namesOfFilesWith("MARK-OF-LATE-", store)).toEqual([]);
+  });
+
+  test("keeps deleted bytes in its log while a backup reads from it, and says so", async () => {
+    await using store = await stores.create("sqlite");
+    await using database = await open(store);
+    await addBlobs(database, "acme", "MARK-OF-ACME-", 3);
+    await using backup = await open(store);
+    const isOver = Promise.withResolvers<void>();
+    const isRead = Promise.withResolvers<void>();
+    const reading = backup.db.transaction().execute(async (transaction) => {
+      await transaction.selectFrom("blobs").select("tenant_id").execute();
+      isRead.resolve();
+      await isOver.promise;
+    });
+    await isRead.promise;
+    await database.db.deleteFrom("blobs").execute();
+    expect(await eraseDeleted(database, [], { vacuumFull: false, busyMs: 100 })).toBe(false);
+    isOver.resolve();
+    await reading;
+    expect(await eraseDeleted(database, [], { vacuumFull: false })).toBe(true);
+    expect(namesOfFilesWith("MARK-OF-ACME-", store)).toEqual([]);
   });
 });
 

@@ -5,33 +5,39 @@ import type { OpenDatabase } from "./open-database.ts";
 
 const ENTRY = new URL(`./vacuum-entry${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url);
 
-async function vacuumInThread(path: string): Promise<void> {
+/** Longest time in ms to wait for other processes that use the file, such as a backup. */
+const BUSY_MS = 60_000;
+
+/** Returns whether the write-ahead log is empty too. */
+async function vacuumInThread(path: string, busyMs: number): Promise<boolean> {
   const thread = new Worker(ENTRY, {
     name: "glovebox-vacuum",
-    workerData: { path },
+    workerData: { path, busyMs },
     env: {},
     // Node 24 calls its SQLite experimental, on stderr.
     execArgv: ["--no-warnings"],
   });
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  thread.once("message", () => resolve());
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+  thread.once("message", resolve);
   thread.once("error", reject);
   thread.once("exit", () => reject(new Error("The thread that rewrites the database ended")));
-  await promise;
+  return await promise;
 }
 
 /** Rewrites that wait for the one that runs: one rewrite serves all deletions that precede it. */
-const waiting = new WeakMap<OpenDatabase, Promise<void>>();
+const waiting = new WeakMap<OpenDatabase, Promise<boolean>>();
 
 /**
  * Rewrites the file of SQLite. Statements wait meanwhile, the event loop does not. With Postgres, rewrites the tables if the operator wants it:
  * each is locked meanwhile.
+ * @param options `busyMs`: longest wait for other processes that use the file of SQLite. Default: a minute
+ * @returns whether the bytes of deleted rows are gone from the files
  */
 export async function eraseDeleted(
   database: OpenDatabase,
   tables: readonly string[],
-  { vacuumFull }: { readonly vacuumFull: boolean },
-): Promise<void> {
+  { vacuumFull, busyMs = BUSY_MS }: { readonly vacuumFull: boolean; readonly busyMs?: number },
+): Promise<boolean> {
   const { db, kind, path } = database;
   if (kind === "sqlite" && path !== undefined) {
     const shared = waiting.get(database);
@@ -39,12 +45,12 @@ export async function eraseDeleted(
     // It takes the server's only connection, so that no statement of the server waits for the file within the event loop.
     const erasing = db.connection().execute(async () => {
       waiting.delete(database);
-      await vacuumInThread(path);
+      return await vacuumInThread(path, busyMs);
     });
     waiting.set(database, erasing);
     return await erasing;
   }
-  if (kind !== "postgres" || !vacuumFull) return;
+  if (kind !== "postgres" || !vacuumFull) return false;
   await db.connection().execute(async (connection) => {
     await sql`set statement_timeout = 0`.execute(connection);
     try {
@@ -55,4 +61,5 @@ export async function eraseDeleted(
       await sql`reset statement_timeout`.execute(connection);
     }
   });
+  return true;
 }

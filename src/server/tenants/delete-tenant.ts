@@ -160,6 +160,7 @@ export async function deleteTenant(
     await appendAudit(transaction, { ...event, details: { rows, erased } });
   });
   authenticator.clear();
-  await eraseDeleted(database, [...TENANT_TABLES, "call_contents", "key_slots", "tenants", "audit"], { vacuumFull });
-  return { tenantId, rows, values, artifacts, areFilesRewritten: database.kind === "sqlite" || vacuumFull };
+  const changed = [...TENANT_TABLES, "call_contents", "key_slots", "tenants", "audit"];
+  const areFilesRewritten = await eraseDeleted(database, changed, { vacuumFull });
+  return { tenantId, rows, values, artifacts, areFilesRewritten };
 }
