@@ -9,6 +9,7 @@ import { createClient } from "../../src/client/index.ts";
 import { openDatabase } from "../../src/server/database/open-database.ts";
 import { createServer, type Server } from "../../src/server/index.ts";
 import { DatabaseKvStore } from "../../src/server/kv/database-kv-store.ts";
+import { readQueueId } from "../../src/server/records/calls/queued-calls.ts";
 import { restoreBackup, writeBackup } from "../../src/server/transfer/backup.ts";
 import { checkDatabase } from "../../src/server/transfer/check.ts";
 import { readRows, TABLES, type TableRow } from "../../src/server/transfer/table-rows.ts";
@@ -377,6 +378,29 @@ describe.for(STORES)("with %s", (kind) => {
       expect(body.output).toEqual({ n: 2 });
       await target[Symbol.asyncDispose]();
     }
+  });
+
+  test("a restored copy does not take calls from the work queue of the original", async () => {
+    const [original, copy] = [await stores.create(kind), await stores.create(kind)];
+    const file = join(folder, "queue.gz");
+    await using from = await open(original.options);
+    const queueId = await readQueueId(from.db);
+    await writeBackup(from, file);
+    await using to = await open(copy.options);
+    await restoreBackup(to, file);
+    expect(await readQueueId(to.db)).not.toBe(queueId);
+    expect(await readQueueId(from.db)).toBe(queueId);
+  });
+
+  test("rejects a backup of an earlier schema, whose rows the migrations since then have not changed", async () => {
+    const text = gunzipSync(readFileSync(join(folder, "backup.gz"))).toString();
+    const file = join(folder, "earlier.gz");
+    writeFileSync(file, gzipSync(text.replace(/,"\d{4}-[a-z-]+"\]/, "]")));
+    const target = await stores.create(kind);
+    await using database = await open(target.options);
+    await expect(restoreBackup(database, file)).rejects.toThrow(
+      /made by an earlier version \(without \d{4}-.*Restore it with that version/,
+    );
   });
 
   test("rejects a backup that is damaged, cut off or of another program, and changes nothing", async () => {
