@@ -24,11 +24,10 @@ const STORE = {
     'import sockets from "sockets"; export default ["shared-key for browsers", sockets]',
   ),
   ...withBoth(
-    "lazily",
-    'export default () => import("node:https")',
-    'export default "lazily for browsers"; export const load = () => fetch("/")',
+    "over-http",
+    'import http from "http"; export default [http.get, "over-http for Node"][1]; export const load = () => import("node:https")',
+    'export default "over-http for browsers"; export const load = () => fetch("/")',
   ),
-  ...withBoth("agent", 'import http from "http"; export default [http.Agent, "agent for Node"][1]', "export default 1"),
   ...withBoth(
     "xhr",
     'import http from "http"; import "child_process"; export default [http.get, "xhr for Node"][1]',
@@ -37,8 +36,8 @@ const STORE = {
   "node_modules/xhr/api.json": '["EventSource"]',
   ...withBoth(
     "delegating",
-    'import http from "http"; export default [http.get]',
-    'import small from "fetching"; export default ["delegating for browsers", small]',
+    'import "child_process"; export default ["delegating for Node"]',
+    'import small from "fetching"; export default ["delegating for browsers", typeof XMLHttpRequest, small]',
   ),
   ...packageFiles("node-gyp-build", { "index.js": "module.exports = () => { throw new Error('no native code') }" }),
   ...packageFiles("native-database", { "index.js": "module.exports = require('node-gyp-build')(__dirname)" }),
@@ -136,14 +135,19 @@ describe.concurrent("the build of a package that goes into a bundle", () => {
       ["client for browsers", "sockets for browsers", "plain for Node"],
     ],
     [
-      "is the one for browsers if the other loads http later",
-      'export { default } from "lazily"',
-      "lazily for browsers",
+      "is the one for Node if that loads http, for which the one for browsers uses fetch",
+      'export { default } from "over-http"',
+      "over-http for Node",
     ],
     [
-      "is the one for Node if the other only loads http, and that for browsers does not connect",
-      'export { default } from "agent"',
-      "agent for Node",
+      "is the one for Node if the one for browsers lacks a member of its namespace that is used",
+      'import * as all from "shared-key"; export default [typeof all.SharedKey, ...all.default]',
+      ["function", "shared-key for Node", "sockets for browsers"],
+    ],
+    [
+      "is the one for browsers if no build has a member of its namespace that is used",
+      'import * as all from "shared-key"; export default [typeof all.Missing, ...all.default]',
+      ["undefined", "shared-key for browsers", "sockets for browsers"],
     ],
     [
       "is the one for browsers if the other loads native code",

@@ -174,7 +174,7 @@ export const API_CLIENTS: readonly (readonly [name: string, source: string])[] =
   ],
   [
     "@aws-sdk/client-s3",
-    `import { GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3"; export default async ({ api }) => { const client = new S3Client({ region: "eu-central-1", endpoint: api, forcePathStyle: true, credentials: { accessKeyId: "a", secretAccessKey: "b" }, maxAttempts: 1 }); await client.send(new PutObjectCommand({ Bucket: "b", Key: "k", Body: "text" })); const { Body } = await client.send(new GetObjectCommand({ Bucket: "b", Key: "k" })); return JSON.parse(await Body.transformToString()).method; };`,
+    `import { PassThrough, Readable } from "node:stream"; import { GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3"; export default async ({ api }) => { const client = new S3Client({ region: "eu-central-1", endpoint: api, forcePathStyle: true, credentials: { accessKeyId: "a", secretAccessKey: "b" }, maxAttempts: 1 }); await client.send(new PutObjectCommand({ Bucket: "b", Key: "k", Body: "text" })); const { Body } = await client.send(new GetObjectCommand({ Bucket: "b", Key: "k" })); let piped = ""; for await (const chunk of Body.pipe(new PassThrough())) piped += chunk; return [JSON.parse(piped).method, Body instanceof Readable]; };`,
   ],
   [
     "replicate",
