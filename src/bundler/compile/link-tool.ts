@@ -51,6 +51,8 @@ const FIXED_OPTIONS = {
 /** Maximum number of links until the builds of packages stay the same. */
 const MAX_LINKS = 6;
 const MISSING_EXPORT = /^No matching export in "(.+)" for import /;
+/** Matches esbuild's warning about a member of a namespace, as in `import * as cheerio`. */
+const UNDEFINED_IMPORT = /^Import "(.+)" will always be undefined because there is no matching export in "(.+)"$/;
 
 export interface Build {
   readonly request: BuildRequest;
@@ -155,11 +157,21 @@ async function linkOnce(build: Build, esbuild: RunEsbuild, builds: Run["builds"]
 }
 
 /** Returns the packages whose build lacks an export that is imported. */
-function findLackingPackages({ problems }: BuildFailure, { store, context }: Build): readonly PackageMetadata[] {
-  return problems.flatMap(({ message }) => {
-    const file = MISSING_EXPORT.exec(message)?.[1];
-    return (file === undefined ? undefined : store.packageOf(resolve(context.workingDirectory, file))) ?? [];
+function findLackingPackages({ problems }: BuildFailure, build: Build): readonly PackageMetadata[] {
+  return problems.flatMap(({ message }) => packageOfInput(MISSING_EXPORT.exec(message)?.[1], build) ?? []);
+}
+
+const packageOfInput = (file: string | undefined, { store, context }: Build): PackageMetadata | undefined =>
+  file === undefined ? undefined : store.packageOf(resolve(context.workingDirectory, file));
+
+/** Returns the packages without what a tool uses of their namespaces, keyed by package folder and name. */
+function findUndefinedImports({ warnings }: BuildResult, build: Build): ReadonlyMap<string, PackageMetadata> {
+  const found = warnings.flatMap(({ text }): [string, PackageMetadata][] => {
+    const [, name = "", file] = UNDEFINED_IMPORT.exec(text) ?? [];
+    const metadata = packageOfInput(file, build);
+    return metadata === undefined ? [] : [[`${metadata.folder} ${name}`, metadata]];
   });
+  return new Map(found);
 }
 
 /**
@@ -197,6 +209,15 @@ async function linkWithOtherBuilds(
       const more = findLackingPackages(next, build).filter(({ folder }) => browser.has(folder) || commonJs.has(folder));
       if (more.length === 0) return next;
       lacking = lacking.union(new Set(more.map(({ folder }) => folder)));
+      continue;
+    }
+    const known = findUndefinedImports(link, build);
+    const undefinedHere = [...findUndefinedImports(next, build)].filter(([key]) => !known.has(key));
+    const newlyLacking = undefinedHere
+      .map(([, { folder }]) => folder)
+      .filter((folder) => browser.has(folder) || commonJs.has(folder));
+    if (newlyLacking.length > 0) {
+      lacking = lacking.union(new Set(newlyLacking));
       continue;
     }
     const found =
