@@ -1,6 +1,6 @@
 // Tests what is bundled for packages whose files cannot run in a sandbox as they are. The packages themselves are compared with Node by
 // test/npm/run.ts.
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { buildHere, evaluate, makeFolder, packageFiles } from "./workbench.ts";
 
 /** What pdf.js does when it is imported, and when it reads a document. */
@@ -28,6 +28,36 @@ const findWorker = async (specifier: string) => {
 test("pdf.js has its worker, without the worker's name at run time", async () => {
   expect(await findWorker("pdfjs-dist")).toEqual(["worker", "undefined"]);
   expect(await findWorker("pdfjs-dist/legacy/build/pdf.min.mjs")).toEqual(["small worker", "undefined"]);
+});
+
+describe("moment", () => {
+  const MOMENT = `var locales = { en: "Monday" };
+module.exports = function (name) {
+  if (locales[name] === undefined) {
+    try {
+      var aliasedRequire = require;
+      aliasedRequire('./locale/' + name);
+    } catch (e) {
+      locales[name] = null;
+    }
+  }
+  return locales[name] || locales.en;
+};
+module.exports.defineLocale = function (name, day) { locales[name] = day; };`;
+  const LOCALE = "require('../moment').defineLocale('de', 'Montag');";
+  const settings = () => ({
+    root: makeFolder(packageFiles("moment", { "moment.js": MOMENT, "locale/de.js": LOCALE }, { main: "./moment.js" })),
+  });
+
+  test("has its locales for a tool that names one", async () => {
+    const source = 'import locale from "moment"; export default [locale("de"), locale("xx")];';
+    expect((await evaluate(await buildHere({ source }, settings()))).value).toEqual(["Montag", "Monday"]);
+  });
+
+  test("is bundled without its locales for a tool that names none", async () => {
+    const { code } = await buildHere({ source: 'import day from "moment"; export default day("en");' }, settings());
+    expect(code).not.toContain("Montag");
+  });
 });
 
 test("pdf.js uses a DOMMatrix that the tool has defined", async () => {

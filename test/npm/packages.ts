@@ -62,7 +62,7 @@ export const PACKAGES: readonly (readonly [name: string, source: string, feature
   ],
   [
     "moment",
-    `import moment from "moment"; export default () => moment.utc("2020-01-01").add(2, "weeks").format("LLLL");`,
+    `import moment from "moment"; export default () => [moment.utc("2020-01-01").add(2, "weeks").format("LLLL"), moment.utc("2024-03-01").locale("de").format("LLLL")];`,
   ],
   ["ms", `import ms from "ms"; export default () => [ms("2 days"), ms(60000, { long: true })];`],
   [
@@ -296,7 +296,7 @@ export const PACKAGES: readonly (readonly [name: string, source: string, feature
   ],
   [
     "cheerio",
-    `import * as cheerio from "cheerio/slim"; export default () => { const $ = cheerio.load("<ul><li class='a'>1</li><li>2</li></ul>"); return [$("li.a").text(), $("li").length]; };`,
+    `import * as cheerio from "cheerio"; import { load } from "cheerio/slim"; export default () => { const $ = load("<ul><li class='a'>1</li><li>2</li></ul>"); return [$("li.a").text(), $("li").length, cheerio.loadBuffer(Buffer.from("<p>é</p>")).text(), typeof cheerio.fromURL]; };`,
   ],
   [
     "htmlparser2",
@@ -956,7 +956,7 @@ export const PACKAGES: readonly (readonly [name: string, source: string, feature
   ],
   [
     "stripe",
-    `import Stripe from "stripe"; export default async () => { const stripe = new Stripe("sk_test_x"); const header = await stripe.webhooks.generateTestHeaderStringAsync({ payload: "{}", secret: "whsec_x", timestamp: 1 }); return [typeof stripe.charges.create, header]; };`,
+    `import Stripe from "stripe"; export default async () => { const stripe = new Stripe("sk_test_x"); const signed = { payload: JSON.stringify({ type: "x" }), secret: "whsec_x", timestamp: Math.floor(Date.now() / 1000) }; const header = await stripe.webhooks.generateTestHeaderStringAsync({ payload: "{}", secret: "whsec_x", timestamp: 1 }); const event = stripe.webhooks.constructEvent(signed.payload, stripe.webhooks.generateTestHeaderString(signed), signed.secret); return [typeof stripe.charges.create, header, event.type, typeof Stripe.createNodeHttpClient()]; };`,
   ],
   [
     "@slack/web-api",
@@ -1546,7 +1546,7 @@ export const PACKAGES: readonly (readonly [name: string, source: string, feature
   ],
   [
     "moment-timezone",
-    `import moment from "moment-timezone"; export default () => [moment.tz("2020-07-01 12:00", "Europe/Berlin").utc().format(), moment(0).tz("Asia/Tokyo").format("HH:mm z")];`,
+    `import moment from "moment-timezone"; export default () => [moment.tz("2020-07-01 12:00", "Europe/Berlin").utc().format(), moment(0).tz("Asia/Tokyo").format("HH:mm z"), moment(0).tz("Asia/Tokyo").locale("fr").format("LLLL")];`,
   ],
   [
     "i18n-iso-countries",

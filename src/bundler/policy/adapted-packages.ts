@@ -16,11 +16,13 @@ interface Adaptation {
    * @param text the file's own text
    * @param match the match of `file`
    * @param importBuiltin returns the text of a module that exports a part of the sandbox's platform
+   * @param isMentioned whether a text of the tool itself matches a pattern
    */
   readonly adapt: (
     text: string,
     match: RegExpExecArray,
     importBuiltin: (chunk: string, name: string) => string,
+    isMentioned: (pattern: RegExp) => boolean,
   ) => string;
 }
 
@@ -57,19 +59,32 @@ import { WorkerMessageHandler as gloveboxPdfWorker } from "./pdf.worker${minifie
 globalThis.pdfjsWorker ??= { WorkerMessageHandler: gloveboxPdfWorker };
 function DOMMatrix(...values) { if (globalThis.DOMMatrix !== undefined) return new globalThis.DOMMatrix(...values); }`,
   },
+  {
+    // moment requires a locale under another name and ignores the failure, so that dates silently stay English. Its locales have 540 KB, and most
+    // tools use none.
+    packageName: "moment",
+    file: /[\\/]moment\.js$/i,
+    adapt: (text, _match, _importBuiltin, isMentioned) =>
+      isMentioned(/\blocale|\blang\b/)
+        ? text.replace(/\baliasedRequire\((['"]\.\/locale\/['"] \+ \w+)\)/, 'require($1 + ".js")')
+        : text,
+  },
 ];
 
 /**
  * Returns the text that is bundled instead of a package's file, or undefined if the file is bundled as it is.
  * @param readText reads the file's own text
+ * @param toolTexts the texts of the tool's own files
  */
 export function adaptPackageFile(
   path: string,
   packageName: string | undefined,
   readText: () => string,
   importBuiltin: (chunk: string, name: string) => string,
+  toolTexts: Iterable<string>,
 ): string | undefined {
   const found = ADAPTATIONS.find((each) => each.packageName === packageName);
   const match = found?.file.exec(path);
-  return match ? found?.adapt(readText(), match, importBuiltin) : undefined;
+  const isMentioned = (pattern: RegExp): boolean => [...toolTexts].some((text) => pattern.test(text));
+  return match ? found?.adapt(readText(), match, importBuiltin, isMentioned) : undefined;
 }

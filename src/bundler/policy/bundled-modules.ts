@@ -166,6 +166,7 @@ export class BundledModules {
       store.packageOf(path)?.name,
       () => stored.toString("utf8"),
       (chunk, name) => this.#useBuiltinText(chunk, name),
+      this.#options.files.texts.values(),
     );
     const spelled = adapted ?? (loader === "js" ? copyWithoutAtomics(spellOutRequires(stored)) : stored);
     const text = this.#options.unresolved.keepComputed(path, spelled);
