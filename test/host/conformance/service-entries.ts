@@ -47,7 +47,7 @@ const serverOptions: OptionTable = {
     clientId: "text",
     clientSecret: "text",
     publicUrl: "text",
-    request: "text",
+    scopes: "text",
     tenantClaim: "text",
     scopeClaim: "text",
     scopePrefix: "text",
