@@ -187,7 +187,7 @@ function printReport(report: Rehearsal, io: Io): void {
 function skippedText({ skipped, skippedFor: { recording, limit, chunks } }: Rehearsal): string {
   const reasons = [
     ...(recording === 0 ? [] : [`${recording} cannot be replayed`]),
-    ...(limit === 0 ? [] : [`${limit} exceeded a limit of the tenant`]),
+    ...(limit === 0 ? [] : [`${limit} could not run, because of a limit of the tenant or of the server`]),
     ...(chunks === 0 ? [] : [`${chunks} cannot be compared, because an earlier version did not record their chunks`]),
   ];
   return `${skipped} skipped: ${reasons.join(", ")}`;

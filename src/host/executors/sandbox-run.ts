@@ -162,7 +162,9 @@ export class SandboxRun implements CallListener, ChainedRun {
       // Calls that the journal is being asked for are not made any more, although the rest of the pipeline takes time.
       await this.#run?.end();
       const redacted = this.#redactor === undefined ? execution : await redactExecution(execution, this.#redactor);
-      const shown = this.#replayRun === undefined ? redacted : await this.#replayRun.end(redacted);
+      // A replay that no process has taken has no outcome: that it had to wait says nothing about its version.
+      const replayRun = this.#placedAt === undefined ? undefined : this.#replayRun;
+      const shown = replayRun === undefined ? redacted : await replayRun.end(redacted);
       if (this.#recorder !== undefined) {
         const recording = await this.#recorder.end(shown, this.#redactor);
         notifySafely(this.#call.context.record?.onRecording, recording);

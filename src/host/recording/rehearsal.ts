@@ -71,8 +71,8 @@ export interface RehearsalReport {
   /** Number of recordings that were not replayed: the sum of `skippedFor`. */
   readonly skipped: number;
   /**
-   * Why: `recording` counts those that are incomplete, invalid, or of another tenant; `limit` those that a limit of the host, such as a
-   * quota, did not let run for a minute; `chunks` those with the verdict `not_compared`.
+   * Why: `recording` counts those that are incomplete, invalid, or of another tenant; `limit` those that the host did not let run for a minute,
+   * because of a limit such as a quota, its load, or a failure of its own; `chunks` those with the verdict `not_compared`.
    */
   readonly skippedFor: { readonly recording: number; readonly limit: number; readonly chunks: number };
   /** Groups of calls that are not identical, the largest first. */
@@ -93,6 +93,8 @@ const MAX_LISTED = 100;
 /** Longest time in ms that one recording waits for a limit of the host, and the wait where the error names none. */
 const MAX_RETRY_MS = 60_000;
 const WAIT_MS = 1_000;
+/** How often a replay is repeated after the loss of its process, which may have had to do with another call, or with the machine. */
+const MAX_LOST = 2;
 
 const OptionsSchema = strictObject({
   tenantId: z.string().optional(),
@@ -252,11 +254,22 @@ function chunksSummary({ changes, recorded, replayed }: ChunkDifference): string
 /** The name of a request without its arguments, so that requests with different arguments form one group. */
 const nameOf = (request: string): string => request.replace(/\(.*$/s, "(…)");
 
+/** Errors with which a limit of the host, or its load, does not let a tool run. TOOL_TIMEOUT: its time has ended in the queue. */
+const LIMIT_CODES: ReadonlySet<string> = new Set([
+  "QUOTA_EXCEEDED",
+  "OVERLOADED",
+  "TOOL_TIMEOUT",
+] satisfies ErrorCode[]);
+
 /** Returns how long to wait for a limit of the host that did not let the tool run; undefined for another error. */
 function waitMsOf({ code, details }: LimitError): number | undefined {
-  if (code !== "QUOTA_EXCEEDED" && code !== "OVERLOADED") return undefined;
+  if (!LIMIT_CODES.has(code)) return undefined;
   return typeof details?.retryAfterMs === "number" ? details.retryAfterMs : WAIT_MS;
 }
+
+/** Whether the process of the replay was lost, unless the recorded call has lost its own too. */
+const isLost = ({ verdict, result }: ReplayedCall): boolean =>
+  verdict !== "identical" && !result.success && result.error.code === "SANDBOX_CRASHED";
 
 const isIterable = (value: unknown): value is Recordings =>
   typeof value === "object" && value !== null && (Symbol.iterator in value || Symbol.asyncIterator in value);
@@ -295,11 +308,16 @@ export async function rehearse(
   /** Replays a recording as soon as the limits of the host let it run. @returns undefined if they do not */
   const replayWhenAdmitted = async (recording: CallRecording): Promise<ReplayedCall | undefined> => {
     const until = performance.now() + MAX_RETRY_MS;
-    for (;;) {
+    for (let lost = 0; ; ) {
       const replayed = await tryReplay(recording);
-      if (typeof replayed !== "number") return replayed;
-      if (performance.now() + replayed > until) return undefined;
-      await pause(replayed, undefined, { signal });
+      if (typeof replayed === "number") {
+        if (performance.now() + replayed > until) return undefined;
+        await pause(replayed, undefined, { signal });
+      } else if (isLost(replayed) && lost < MAX_LOST) {
+        lost += 1;
+      } else {
+        return replayed;
+      }
     }
   };
   const replayOne = async (value: unknown): Promise<void> => {
@@ -309,8 +327,10 @@ export async function rehearse(
       if (signal?.aborted === true) return;
       if (replayed === undefined) log.skippedFor.limit += 1;
       else log.add(recording, replayed);
-    } catch {
-      if (signal?.aborted !== true) log.skippedFor.recording += 1;
+    } catch (thrown) {
+      if (signal?.aborted === true) return;
+      const isUnusable = thrown instanceof ToolError && thrown.code === "PARAM_INVALID";
+      log.skippedFor[isUnusable ? "recording" : "limit"] += 1;
     }
   };
   for await (const value of recordings) {

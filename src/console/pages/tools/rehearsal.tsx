@@ -164,7 +164,7 @@ function Skipped({ skippedFor: { recording, limit, chunks } }: Rehearsal): JSX.E
         : `Skipped ${recordings(recording)}: incomplete, for example because of policy.recording.maxBytes, or too old for this version of the server. `}
       {limit === 0
         ? null
-        : `Skipped ${recordings(limit)}: a limit of the tenant, such as a quota of calls, did not let them run for a minute. `}
+        : `Skipped ${recordings(limit)}: a limit of the tenant, such as a quota of calls, or the load of the server did not let them run for a minute. `}
       {chunks === 0
         ? null
         : `Skipped ${recordings(chunks)}: an earlier version of the server did not record the chunks of streams, so they cannot be compared.`}

@@ -81,7 +81,7 @@ export const RehearsalSchema = z
     skippedFor: z
       .strictObject({ recording: z.int(), limit: z.int(), chunks: z.int() })
       .describe(
-        "recording: it is incomplete or invalid. limit: a limit, such as a quota, did not let it run for a minute. chunks: it is of an earlier version, which did not record chunks",
+        "recording: it is incomplete or invalid. limit: it could not run for a minute, because of a limit such as a quota, or of the server. chunks: it is of an earlier version, which did not record chunks",
       ),
     groups: z.array(
       z.strictObject({
