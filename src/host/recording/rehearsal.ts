@@ -78,7 +78,7 @@ export interface RehearsalReport {
   /** Groups of calls that are not identical, the largest first. */
   readonly groups: readonly RehearsalGroup[];
   /**
-   * Resource usage of the replayed calls. `executeMs` is the duration; a replay's is estimated, from the waits of the recorded call and the CPU time of
+   * Resource usage of the replayed calls that are identical or different: the others have stopped early. `executeMs` is the duration; a replay's is estimated, from the waits of the recorded call and the CPU time of
    * the replay. `peakBytes` is 0 where it cannot be measured (see `ToolUsage`).
    */
   readonly resources: {
@@ -134,7 +134,8 @@ class RehearsalLog {
     }
     this.#counts[verdict] += 1;
     const { usage } = recording;
-    this.#usage.push({ before: usage, after: usageWithWaits(usage, replayed.result.usage) });
+    if (verdict === "identical" || verdict === "different")
+      this.#usage.push({ before: usage, after: usageWithWaits(usage, replayed.result.usage) });
     if (verdict === "identical") return;
     const { changes, chunks } = replayed;
     const differences = { ...(changes === undefined ? {} : { changes }), ...(chunks === undefined ? {} : { chunks }) };
@@ -148,8 +149,9 @@ class RehearsalLog {
 
   get report(): RehearsalReport {
     const groups = [...this.#groups.values()].sort((a, b) => b.count - a.count);
+    const { identical, different, diverged, failed } = this.#counts;
     return {
-      replayed: this.#usage.length,
+      replayed: identical + different + diverged + failed,
       ...this.#counts,
       skipped: this.skippedFor.recording + this.skippedFor.limit + this.skippedFor.chunks,
       skippedFor: this.skippedFor,
@@ -183,9 +185,10 @@ function usageWithWaits(
   return { ...replayed, executeMs: waitMs + replayed.cpuMs };
 }
 
+/** Returns the values of the nearest rank; 0 without values. */
 function percentiles(values: number[]): ResourceChange["before"] {
   const sorted = values.toSorted((a, b) => a - b);
-  const at = (part: number): number => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
+  const at = (part: number): number => sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? 0;
   return { p50: at(0.5), p95: at(0.95) };
 }
 

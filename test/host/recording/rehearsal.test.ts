@@ -199,6 +199,26 @@ describe("a rehearsal of 500 recorded calls", () => {
     expect(computing.executeMs.after.p50).toBe(computing.cpuMs.after.p50);
   });
 
+  test("compares resources of calls that ran to their end only, by nearest rank", async () => {
+    await using own = await makeGlovebox({});
+    const source = (rule: string): string => `export default ({ n }) => { ${rule} return n; };`;
+    await own.addTool({ name: "same", source: source("") });
+    const made: CallRecording[] = [];
+    const onRecording = (recording: CallRecording): void => void made.push(recording);
+    for (let n = 1; n <= 20; n += 1)
+      outputOf(await own.execute({ id: "c", toolName: "same", arguments: { n } }, { record: { onRecording } }));
+    const recorded = made.map((one, index) => ({
+      ...one,
+      usage: { ...one.usage, cpuMs: index + 1 },
+    }));
+    const all = await own.rehearse(recorded);
+    expect([all.identical, all.resources.cpuMs.before]).toEqual([20, { p50: 10, p95: 19 }]);
+    await own.updateTool({ name: "same", source: source('if (n < 20) throw new Error("early");') });
+    const { identical, failed, replayed, resources } = await own.rehearse(recorded);
+    expect([identical, failed, replayed]).toEqual([1, 19, 20]);
+    expect(resources.cpuMs.before).toEqual({ p50: 20, p95: 20 });
+  });
+
   test("reports requests that are not made any more, the order of keys, and other messages of errors", async () => {
     await using own = await makeGlovebox({ kv: "memory" });
     const source = `export const capabilities = { kv: true };
