@@ -29,8 +29,8 @@ const TICK_MS = 250;
 const LATE_TICK_MS = 500;
 /** Maximum number of late checks in a row that are left out: a process that is always late must still notice lost executors. */
 const MAX_LATE_TICKS = 8;
-/** Ticks between the lists of calls that executors get: several in the time after which they cancel calls on their own. */
-const TICKS_PER_LIST = 8;
+/** Time in ms between the lists of calls that executors get: several in the time after which they cancel calls on their own. */
+const HOLD_MS = 2_000;
 /** Maximum number of executors that are followed. Their number is that of the users of the NATS server. */
 const MAX_EXECUTORS = 10_000;
 /** Time in ms for which the messages of an executor that violates the protocol are not received. */
@@ -78,7 +78,8 @@ export class ExecutorDirectory implements AsyncDisposable {
   readonly #inbox: ExecutorInbox;
   readonly #unsubscribe: () => void;
   readonly #timer: NodeJS.Timeout;
-  #ticks = 0;
+  /** When executors last got a list of their calls, by performance.now(). */
+  #heldAt = performance.now();
   #tickDueAt = performance.now() + TICK_MS;
   #lateTicks = 0;
   /** When a check was last late, by performance.now(). */
@@ -310,12 +311,16 @@ export class ExecutorDirectory implements AsyncDisposable {
   #tick(): void {
     const now = performance.now();
     const { silenceMs } = this.#options;
+    // Also by a process that is late, whose calls and sessions would end otherwise.
+    if (now - this.#heldAt >= HOLD_MS) {
+      this.#heldAt = now;
+      for (const { executor } of this.#followed.values()) executor.hold();
+    }
     const isLate = now - this.#tickDueAt > LATE_TICK_MS;
     this.#tickDueAt = now + TICK_MS;
     this.#lateTicks = isLate ? this.#lateTicks + 1 : 0;
     if (isLate) this.#lateAt = now;
     if (isLate && this.#lateTicks <= MAX_LATE_TICKS) return;
-    this.#ticks += 1;
     for (const followed of [...this.#followed.values()]) {
       const { executor } = followed;
       if (now - executor.seenAt >= silenceMs) {
@@ -328,7 +333,6 @@ export class ExecutorDirectory implements AsyncDisposable {
         this.#forget(followed);
         continue;
       }
-      if (this.#ticks % TICKS_PER_LIST === 0) executor.hold();
       for (const attempt of [...executor.attempts.values()]) {
         // Half of the silence, so that a call that never arrived is sent elsewhere early.
         if (attempt.isUnacknowledged(now - silenceMs / 2)) {
