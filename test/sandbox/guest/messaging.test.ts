@@ -26,6 +26,39 @@ describe("MessagePort", () => {
       return seen;
     }));
 
+  test("has the methods of Node's event emitters, whose listeners get the message", () =>
+    like(async () => {
+      const { MessageChannel, receiveMessageOnPort } = process.getBuiltinModule("node:worker_threads");
+      const { port1, port2 } = new MessageChannel();
+      const seen: unknown[] = [];
+      port1.postMessage({ a: 1 });
+      port1.postMessage("second");
+      seen.push(receiveMessageOnPort(port2), receiveMessageOnPort(port1));
+      const listener = (...values: unknown[]): unknown => seen.push(["on", ...values]);
+      seen.push(port2.on("message", listener) === port2, port2.on("message", listener) === port2);
+      port2.once("message", (value) => seen.push(["once", value]));
+      port1.postMessage("third");
+      await new Promise<void>((resolve) => port2.once("message", () => setTimeout(resolve, 20)));
+      seen.push(port2.listenerCount("message"), port2.emit("message", "own"), port2.emit("none"));
+      port2.off("message", listener);
+      seen.push(port2.listenerCount("message"), receiveMessageOnPort(port2));
+      port1.postMessage("fourth");
+      seen.push(receiveMessageOnPort(port2));
+      const closed = new Promise((resolve) =>
+        port2.addListener("close", (...values: unknown[]) => resolve((values[0] as Event)?.type)),
+      );
+      port1.close();
+      seen.push(await closed);
+      port2.removeAllListeners();
+      try {
+        receiveMessageOnPort({} as never);
+      } catch (error) {
+        const { name, code, message } = error as Error & { readonly code: string };
+        seen.push([name, code, message]);
+      }
+      return seen;
+    }));
+
   // Node starts a port when a listener is added.
   test("keeps messages until it is started", async () => {
     const seen = await inGuest(async () => {

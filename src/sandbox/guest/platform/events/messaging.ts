@@ -1,11 +1,13 @@
 // MessageChannel and MessagePort (HTML, "channel messaging"): each message is a copy and arrives in a separate task.
 
+import { withCode } from "../../error-text.ts";
 import { addPlatformType } from "../../platform-types.ts";
 import { inContext, queueTask } from "../../timers.ts";
 import { defineInterface, requireArguments } from "../shared/webidl.ts";
 import { cloneWithTransfer } from "../util/structured-clone.ts";
 import { defineHandlers, dispatch, Event, EventTarget, getHandler, setHandler } from "./events.ts";
 import { MessageEvent } from "./message-event.ts";
+import { defineEmitter } from "./port-emitter.ts";
 
 export { BroadcastChannel } from "./broadcast-channel.ts";
 export { addEventListener, dispatchEvent, removeEventListener } from "./global-events.ts";
@@ -45,6 +47,7 @@ let isPort: (value: unknown) => value is MessagePort;
 /** Returns a new port without an end, and a function that moves the end of an existing port to it. */
 let transferPort: (port: MessagePort) => { readonly target: MessagePort; readonly commit: () => void };
 let entangle: (left: MessagePort, right: MessagePort) => void;
+let takeMessage: (port: MessagePort) => Message | undefined;
 
 export class MessagePort extends EventTarget {
   /** Undefined once the port has been transferred. */
@@ -64,6 +67,7 @@ export class MessagePort extends EventTarget {
       };
       return { target, commit };
     };
+    takeMessage = (port) => port.#end?.waiting.shift();
     entangle = (left, right) => {
       const first: End = { owner: left, peer: undefined, isStarted: false, waiting: [], deliver: inContext(deliver) };
       const second: End = { owner: right, peer: first, isStarted: false, waiting: [], deliver: first.deliver };
@@ -142,6 +146,19 @@ export class MessageChannel {
   }
 }
 
+/**
+ * Node's function: takes the oldest message that has not been delivered.
+ * @throws {TypeError} ERR_INVALID_ARG_TYPE
+ */
+export function receiveMessageOnPort(port: unknown): { readonly message: unknown } | undefined {
+  if (!isPort(port)) {
+    throw withCode(new TypeError('The "port" argument must be a MessagePort instance'), "ERR_INVALID_ARG_TYPE");
+  }
+  const taken = takeMessage(port);
+  return taken === undefined ? undefined : { message: taken.data };
+}
+
+defineEmitter(MessagePort.prototype);
 defineHandlers(MessagePort, ["messageerror", "close"]);
 defineInterface("MessagePort", MessagePort);
 defineInterface("MessageChannel", MessageChannel);

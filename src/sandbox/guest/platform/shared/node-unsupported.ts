@@ -1,6 +1,7 @@
 // Built-in modules without a meaning in a sandbox. They can be imported, and their functions throw an error that names an alternative. Pure
 // queries (isIP, BlockList, isMainThread) return a value.
 
+import { receiveMessageOnPort } from "../events/messaging.ts";
 import { EventEmitter } from "../events/node-events.ts";
 import { BlockList, SocketAddress } from "../net/block-list.ts";
 import { isIP, isIPv4, isIPv6 } from "../net/ip-address.ts";
@@ -97,11 +98,8 @@ const dns = {
 const web = globalThis as unknown as { readonly [name: string]: unknown };
 
 const workerThreads = {
-  ...unsupportedAll(
-    "worker_threads",
-    PROCESSES,
-    "Worker moveMessagePortToContext postMessageToThread receiveMessageOnPort",
-  ),
+  ...unsupportedAll("worker_threads", PROCESSES, "Worker moveMessagePortToContext postMessageToThread"),
+  receiveMessageOnPort,
   isMainThread: true,
   isInternalThread: false,
   parentPort: null,
