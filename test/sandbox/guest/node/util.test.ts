@@ -166,6 +166,36 @@ describe("node:util", () => {
       },
     ],
     [
+      "styles text for a terminal only, unless it is forced to",
+      () => {
+        const { styleText } = process.getBuiltinModule("node:util");
+        const on = (): void => {};
+        const streams = [
+          { on, write: on, isTTY: true },
+          { on, write: on, isTTY: true, getColorDepth: () => 1 },
+          { on, write: on, isTTY: false },
+          new ReadableStream(),
+          {},
+          null,
+        ];
+        const outcomes = streams.map((stream) => {
+          try {
+            return styleText("red", "x", { stream: stream as never });
+          } catch (error) {
+            return [(error as Error).message, (error as { code?: string }).code];
+          }
+        });
+        const { FORCE_COLOR } = process.env;
+        const forced = ["1", "", "true", "3", "0", "false", "5"].map((value) => {
+          process.env.FORCE_COLOR = value;
+          return styleText("red", "x", { stream: streams[2] as never });
+        });
+        delete process.env.FORCE_COLOR;
+        if (FORCE_COLOR !== undefined) process.env.FORCE_COLOR = FORCE_COLOR;
+        return [outcomes, forced];
+      },
+    ],
+    [
       "parses arguments and styles text",
       () => {
         const { parseArgs, styleText, stripVTControlCharacters, parseEnv, toUSVString } =

@@ -1,5 +1,6 @@
 // node:util. inspect and format are those of console.
 
+import { useBuiltin } from "../../module-loader.ts";
 import { format, formatWithOptions, inspect } from "../console/inspect.ts";
 import { signals } from "../process/os-constants.ts";
 import { checkFunction, checkString, invalidArgument, nodeError } from "../shared/node-error.ts";
@@ -115,8 +116,36 @@ function stripVTControlCharacters(text: string): string {
   return text.replace(ESCAPES, "");
 }
 
-function styleText(style: string | readonly string[], text: string): string {
+interface StyleOptions {
+  readonly validateStream?: boolean;
+  readonly stream?: unknown;
+}
+
+const environment = (): { readonly [name: string]: string | undefined } =>
+  (useBuiltin("node-process", "process") as { readonly env: { readonly [name: string]: string | undefined } }).env;
+
+/** As in Node, text for a stream that is no terminal stays plain, unless FORCE_COLOR is set. A tool's own output is none. */
+function hasColors({ validateStream = true, stream }: StyleOptions): boolean {
+  if (typeof validateStream !== "boolean")
+    throw invalidArgument("options.validateStream", "of type boolean", validateStream);
+  if (!validateStream) return true;
+  const { on, isTTY, getColorDepth } = Object(stream) as { readonly [name: string]: unknown };
+  const isStream =
+    stream === undefined ||
+    stream === null ||
+    typeof on === "function" ||
+    stream instanceof web.ReadableStream ||
+    stream instanceof web.WritableStream;
+  if (!isStream) throw invalidArgument("stream", "an instance of ReadableStream, WritableStream, or Stream", stream);
+  const { FORCE_COLOR } = environment();
+  if (FORCE_COLOR !== undefined) return ["", "1", "true", "2", "3"].includes(FORCE_COLOR);
+  if (isTTY !== true) return false;
+  return typeof getColorDepth !== "function" || (Reflect.apply(getColorDepth, stream, []) as number) > 2;
+}
+
+function styleText(style: string | readonly string[], text: string, options: StyleOptions = {}): string {
   checkString(text, "text");
+  const isColored = hasColors(options);
   const { colors } = inspect as unknown as { readonly colors: { readonly [name: string]: readonly [number, number] } };
   let open = "";
   let close = "";
@@ -133,7 +162,7 @@ function styleText(style: string | readonly string[], text: string): string {
     open += `\u001b[${codes[0]}m`;
     close = `\u001b[${codes[1]}m${close}`;
   }
-  return open + text + close;
+  return isColored ? open + text + close : text;
 }
 
 /** Parses lines of NAME=value. Quotes preserve the text between them. */
@@ -158,6 +187,8 @@ async function aborted(signal: {
 }
 
 interface WebClasses {
+  readonly ReadableStream: new () => object;
+  readonly WritableStream: new () => object;
   readonly AbortController: new () => object;
   readonly AbortSignal: new () => object;
   readonly TextEncoder: unknown;
