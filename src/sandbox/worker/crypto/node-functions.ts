@@ -34,8 +34,9 @@ type Call = (args: readonly unknown[], bytes: readonly Uint8Array[]) => CryptoAn
 const MAX_STATES = 1_024;
 const MAX_KEY_BYTES = 64 * 1024;
 const MAX_OUTPUT_BYTES = 1024 * 1024;
+/** Symmetric and cheap. Triple DES is not for new data; payment signatures, XML encryption and PKCS #12 use it. */
 const CIPHERS =
-  /^(?:aes-?(?:128|192|256)-(?:cbc|ccm|ctr|gcm|ecb|cfb|cfb1|cfb8|ocb|ofb)|id-aes(?:128|192|256)-[cg]cm|chacha20-poly1305)$/i;
+  /^(?:aes-?(?:128|192|256)-(?:cbc|ccm|ctr|gcm|ecb|cfb|cfb1|cfb8|ocb|ofb)|aes(?:128|192|256)|aes-?(?:128|192|256)-wrap(?:-pad)?|id-aes(?:128|192|256)-(?:[cg]cm|wrap(?:-pad)?)|chacha20-poly1305|des-?ede3(?:-(?:cbc|cfb|cfb1|cfb8|ecb|ofb))?|des3)$/i;
 
 const Length = z.int().min(0).max(MAX_OUTPUT_BYTES);
 const OutputLength = Length.nullable();
@@ -223,7 +224,7 @@ export class NodeFunctions {
     if (!CIPHERS.test(algorithm))
       throw new CryptoError(
         "NotSupportedError",
-        "Unsupported cipher. Expected a mode of AES, or chacha20-poly1305",
+        "Unsupported cipher. Expected a mode of AES or of Triple DES, or chacha20-poly1305",
         "ERR_CRYPTO_UNKNOWN_CIPHER",
       );
     const key = takeKey(bytes);
