@@ -10,15 +10,18 @@ import { dlopen, errno, fsConstants, gcConstants, priority, signals } from "./os
 
 declare const performance: { now(): number };
 
+/** One processor and this memory are the same on every host. Programs divide by them. */
+const MEMORY_BYTES = 1024 ** 3;
+
 const os = {
   EOL: "\n",
   devNull: "/dev/null",
   arch: (): string => "x64",
   availableParallelism: (): number => 1,
   constants: { UV_UDP_REUSEADDR: 4, dlopen, errno, signals, priority },
-  cpus: (): object[] => [],
+  cpus: (): object[] => [{ model: "", speed: 0, times: { user: 0, nice: 0, sys: 0, idle: 0, irq: 0 } }],
   endianness: (): string => "LE",
-  freemem: (): number => 0,
+  freemem: (): number => MEMORY_BYTES,
   getPriority: (): number => 0,
   homedir: (): string => "/",
   hostname: (): string => "sandbox",
@@ -29,10 +32,10 @@ const os = {
   release: (): string => "",
   setPriority: (): void => {},
   tmpdir: (): string => "/tmp",
-  totalmem: (): number => 0,
+  totalmem: (): number => MEMORY_BYTES,
   type: (): string => "Linux",
   uptime: (): number => performance.now() / 1_000,
-  userInfo: (): object => ({ uid: -1, gid: -1, username: "tool", homedir: "/", shell: null }),
+  userInfo: (): object => ({ uid: 1_000, gid: 1_000, username: "tool", homedir: "/", shell: null }),
   version: (): string => "",
 };
 
@@ -117,6 +120,8 @@ function createRequire(from?: unknown): (id: string) => unknown {
   return Object.assign(require, { resolve, cache: {}, extensions: {}, main: undefined });
 }
 
+const COMPILE_CACHE_STATUS = { FAILED: 0, ENABLED: 1, ALREADY_ENABLED: 2, DISABLED: 3 } as const;
+
 class Module {
   exports: unknown = {};
   readonly id: string;
@@ -130,6 +135,19 @@ class Module {
     return findBuiltin(id) !== undefined;
   }
   static syncBuiltinESMExports(): void {}
+  // For the speed and the stack traces of Node. Programs call these while they load.
+  static readonly constants = { compileCacheStatus: COMPILE_CACHE_STATUS };
+  static enableCompileCache(): object {
+    return { status: COMPILE_CACHE_STATUS.DISABLED };
+  }
+  static flushCompileCache(): void {}
+  static getCompileCacheDir(): undefined {
+    return undefined;
+  }
+  static setSourceMapsSupport(): void {}
+  static getSourceMapsSupport(): object {
+    return { enabled: false, nodeModules: false, generatedCode: false };
+  }
   static findSourceMap(): undefined {
     return undefined;
   }
@@ -179,7 +197,7 @@ addUnsupported(
   Module,
   "module",
   "modules are bundled at build time",
-  "SourceMap enableCompileCache findPackageJSON flushCompileCache getCompileCacheDir getSourceMapsSupport registerHooks runMain setSourceMapsSupport stripTypeScriptTypes wrap",
+  "SourceMap findPackageJSON registerHooks runMain stripTypeScriptTypes wrap",
 );
 addUnsupported(
   consoleModule,

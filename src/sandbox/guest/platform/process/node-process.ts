@@ -95,6 +95,8 @@ const process: { [name: string]: unknown } = {
   allowedNodeEnvironmentFlags: new Set<string>(),
   cwd: (): string => "/",
   umask: (): number => 0o22,
+  ...Object.fromEntries(["getuid", "geteuid", "getgid", "getegid"].map((name) => [name, () => 1_000])),
+  getgroups: () => [1_000],
   uptime: (): number => performance.now() / 1_000,
   hrtime,
   nextTick,

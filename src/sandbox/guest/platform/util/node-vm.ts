@@ -27,11 +27,23 @@ function compileFunction(code: unknown, params: unknown = []): unknown {
   return web.Function(...(names as readonly string[]), code);
 }
 
-/** Compiles when it runs, so a syntax error is thrown there. */
+/**
+ * Throws the syntax error of a script. The body of a function accepts a few texts more, such as `return`, whose error is thrown when the script
+ * runs. So are all where the host has turned dynamic code off.
+ */
+function checkSyntax(code: string): void {
+  try {
+    web.Function(code.replace(/^#!.*/, ""));
+  } catch (error) {
+    if (error instanceof SyntaxError) throw error;
+  }
+}
+
 class Script {
   readonly #code: string;
   constructor(code: unknown) {
     this.#code = `${code as string}`;
+    checkSyntax(this.#code);
   }
   runInThisContext(): unknown {
     return runInThisContext(this.#code);
