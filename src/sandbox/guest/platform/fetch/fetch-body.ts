@@ -153,19 +153,20 @@ export class Body {
 
   /**
    * Takes the bytes permanently.
-   * @throws {TypeError} when the body has already been taken
+   * @param message that of the error
+   * @throws {TypeError} when the body has already been taken, or is locked by a reader
    */
-  take(what: string): BodySource {
-    if (this.isUnusable) throw new TypeError(`${what}: the body has already been used, or is locked by a reader`);
+  take(message = "Body is unusable: Body has already been read"): BodySource {
+    if (this.isUnusable) throw new TypeError(message);
     this.#isUsed = true;
     if (this.#stream !== undefined) return sourceOfStream(this.#stream);
     return this.#source as BodySource;
   }
 
   /** Moves the contents to a new body, which is returned. */
-  moved(what: string): Body {
+  moved(message: string): Body {
     const { parts } = this;
-    const source = this.take(what);
+    const source = this.take(message);
     return parts === undefined ? Body.ofSource(source) : Body.ofParts(parts);
   }
 

@@ -67,16 +67,16 @@ export function extractBody(value: unknown): Extracted {
 const EMPTY = new Uint8Array(0);
 
 /** First half of each reading method: takes the body, or throws. */
-async function take(body: Body | null, what: string): Promise<Uint8Array<ArrayBuffer>> {
-  return body === null ? EMPTY : await readAll(body.take(what));
+async function take(body: Body | null): Promise<Uint8Array<ArrayBuffer>> {
+  return body === null ? EMPTY : await readAll(body.take());
 }
 
-const readText = async (body: Body | null): Promise<string> => decodeUtf8(await take(body, "text"));
-const readJson = async (body: Body | null): Promise<unknown> => JSON.parse(decodeUtf8(await take(body, "json")));
+const readText = async (body: Body | null): Promise<string> => decodeUtf8(await take(body));
+const readJson = async (body: Body | null): Promise<unknown> => JSON.parse(decodeUtf8(await take(body)));
 
 /** Streams the decoded text. A character is never split between two pieces. */
 function toTextStream(body: Body | null): ReadableStream<string> {
-  const source = body?.take("textStream");
+  const source = body?.take();
   const decoder = makeDecoder();
   const pull = async (controller: ReadableStreamDefaultController<string>): Promise<void> => {
     for (let text = ""; text === ""; ) {
@@ -92,12 +92,12 @@ function toTextStream(body: Body | null): ReadableStream<string> {
 }
 
 async function readBytes(body: Body | null): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = await take(body, "bytes");
+  const bytes = await take(body);
   return bytes === EMPTY ? new Uint8Array(0) : bytes;
 }
 
 async function readBlob(body: Body | null, contentType: () => string | null): Promise<Blob> {
-  const bytes = await take(body, "blob");
+  const bytes = await take(body);
   const type = extractMimeType(contentType());
   return new (blobs().Blob)([bytes], { type: type === undefined ? "" : serializeMimeType(type) });
 }
@@ -109,7 +109,7 @@ function parseUrlEncoded(text: string): FormData {
 }
 
 async function readFormData(body: Body | null, contentType: () => string | null): Promise<FormData> {
-  const bytes = await take(body, "formData");
+  const bytes = await take(body);
   const type = extractMimeType(contentType());
   if (type?.essence === "multipart/form-data") return parseMultipart(bytes, type.parameters.get("boundary"));
   if (type?.essence === "application/x-www-form-urlencoded")

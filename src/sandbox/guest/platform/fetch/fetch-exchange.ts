@@ -96,7 +96,7 @@ export class Exchange {
   async open(): Promise<OpenedResponse> {
     const { method, url, headers, redirect, body } = this.#request;
     const wireBody = toWireBody(body);
-    const upload = body?.take("fetch");
+    const upload = body?.take();
     if (wireBody !== null && "stream" in wireBody) this.#upload = upload;
     this.#signal?.addEventListener("abort", this.#onAbort);
     const hash = url.href.indexOf("#");

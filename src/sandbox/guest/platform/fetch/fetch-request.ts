@@ -177,7 +177,10 @@ function applyBody(state: RequestState, init: RequestInit, inherited: Body | nul
     throw new TypeError(`Request: a request of method ${state.method} has no body`);
   }
   if (!isGiven) {
-    state.body = inherited === null ? null : inherited.moved("Request");
+    state.body =
+      inherited === null
+        ? null
+        : inherited.moved("Cannot construct a Request with a Request object that has already been used.");
     return;
   }
   const { body, type } = extractBody(init.body);
@@ -285,9 +288,7 @@ export class Request {
 
   clone(): Request {
     const state = this.#state;
-    if (state.body?.isUnusable) {
-      throw new TypeError("Request.clone: the body has already been used, or is locked by a reader");
-    }
+    if (state.body?.isUnusable) throw new TypeError("unusable");
     const cloned = new Request("about:blank");
     const headers = copyHeaders(state.headers);
     cloned.#state = { ...state, headers, body: state.body?.clone() ?? null };

@@ -88,7 +88,7 @@ export class Response {
     isResponse = (value) => #state in value;
     settleBody = async (response, look) => {
       const { body } = response.#state;
-      const bytes = body === null ? new Uint8Array(0) : await readAll(body.take("fetch"));
+      const bytes = body === null ? new Uint8Array(0) : await readAll(body.take());
       await look(bytes);
       if (body !== null) response.#state = { ...response.#state, body: Body.ofParts([bytes]) };
     };
@@ -166,8 +166,7 @@ export class Response {
 
   clone(): Response {
     const { body, headers } = this.#state;
-    if (body?.isUnusable)
-      throw new TypeError("Response.clone: the body has already been used, or is locked by a reader");
+    if (body?.isUnusable) throw new TypeError("Response.clone: Body has already been consumed.");
     const cloned = new Response();
     cloned.#state = { ...this.#state, headers: copyHeaders(headers), body: body?.clone() ?? null };
     return cloned;

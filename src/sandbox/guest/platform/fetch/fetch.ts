@@ -4,7 +4,7 @@ import { addPlatformType } from "../../platform-types.ts";
 import { restatesHost, serverOf } from "../http/restated-headers.ts";
 import { Body, type BodySource } from "./fetch-body.ts";
 import { readDataUrl } from "./fetch-data-url.ts";
-import { Exchange, fetchError, type FetchExchangeRequest, type OpenedResponse } from "./fetch-exchange.ts";
+import { Exchange, type FetchExchangeRequest, fetchError, type OpenedResponse } from "./fetch-exchange.ts";
 import { formDataEntries } from "./fetch-form-data.ts";
 import { headerListOf, isHeaders } from "./fetch-headers.ts";
 import { blobs, digests, toBase64 } from "./fetch-platform.ts";
@@ -49,7 +49,7 @@ function respondWithBlobUrl({ method, url }: RequestState): Response {
 async function fetchRequest(state: RequestState): Promise<Response> {
   const { followed, url } = state;
   if (followed?.aborted) {
-    Promise.resolve(state.body?.take("fetch").cancel(followed.reason)).catch(() => {});
+    Promise.resolve(state.body?.take().cancel(followed.reason)).catch(() => {});
     throw followed.reason;
   }
   if (url.scheme === "data") {

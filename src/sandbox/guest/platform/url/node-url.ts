@@ -98,9 +98,14 @@ function hostOf(domain: string): string {
   }
 }
 
+function parse(text: unknown, ...rest: readonly unknown[]): unknown {
+  if (!(text instanceof (Url as unknown as new () => object))) checkString(text, "url");
+  return Reflect.apply(parseLegacy as (...args: unknown[]) => unknown, undefined, [text, ...rest]);
+}
+
 const url = {
   Url,
-  parse: parseLegacy,
+  parse,
   resolve,
   resolveObject,
   format,

@@ -19,6 +19,7 @@ import {
   DatePrototypeGetTime,
   defineValue,
   ErrorConstructor,
+  FunctionPrototypeToString,
   MapConstructor,
   MapPrototypeForEach,
   MapPrototypeGet,
@@ -37,7 +38,9 @@ import {
   SetPrototypeForEach,
   SetPrototypeHas,
   StringConstructor,
+  StringPrototypeSlice,
   StringPrototypeValueOf,
+  SymbolPrototypeToString,
   TypedArrayPrototypeGetBuffer,
   TypedArrayPrototypeGetByteOffset,
   TypedArrayPrototypeGetLength,
@@ -48,8 +51,15 @@ import { brandOf } from "../shared/brand.ts";
 
 type Memory = Map<object, object>;
 
+/** Names a value in an error as V8 does. */
+function nameOf(value: unknown): string {
+  if (typeof value === "function") return FunctionPrototypeToString(value as () => void);
+  if (typeof value === "symbol") return SymbolPrototypeToString(value);
+  return `#<${StringPrototypeSlice(ObjectPrototypeToString(value), "[object ".length, -1)}>`;
+}
+
 const notCloneable = (value: unknown): Error =>
-  createDomException(`${ObjectPrototypeToString(value)} could not be cloned`, "DataCloneError");
+  createDomException(`${nameOf(value)} could not be cloned.`, "DataCloneError");
 
 /** Clones own enumerable string keys. Getters run, as the standard requires. */
 function cloneMembers(source: object, target: object, memory: Memory): object {
