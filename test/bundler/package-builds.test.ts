@@ -2,6 +2,7 @@
 import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import { describe, expect, test } from "vitest";
 import { remember } from "../../src/bundler/locate/package-resolver.ts";
+import { openCode } from "../support/guest.ts";
 import { buildHere, evaluate, failureOf, makeFolder, packageFiles } from "./workbench.ts";
 
 const BOTH = { exports: { ".": { worker: "./web.js", browser: "./web.js", node: "./node.js", default: "./node.js" } } };
@@ -304,6 +305,21 @@ describe.concurrent("a default import of CommonJS that was compiled from a modul
     });
     expect(found).toMatchObject({ line: 1, column: source.indexOf("missing.property") });
   });
+});
+
+test("import() of a name that is known at run time has the built-ins, and fails for all else", async () => {
+  const text = `export default async () => {
+  const [builtin, missing] = ["node:path", "not-there"];
+  const found = await import(builtin);
+  const code = await import(missing).catch((error) => error.code);
+  return [found.default === found, typeof found.join, code];
+};`;
+  const root = makeFolder(packageFiles("probing", { "index.js": text }, { type: "module" }));
+  const { code } = await buildHere({ source: 'export { default } from "probing"' }, { root });
+  await using tool = await openCode(code);
+  expect((await tool.load()).outcome).toBe("ready");
+  const { value } = await tool.call();
+  expect(value).toEqual([false, "function", "MODULE_NOT_FOUND"]);
 });
 
 describe.concurrent("the limits of packages", () => {

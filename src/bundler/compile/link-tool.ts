@@ -33,7 +33,8 @@ const FIXED_OPTIONS = {
   metafile: true,
   format: "esm",
   target: "node24",
-  supported: { "import-meta": false },
+  // An import() of a name that is known at run time only becomes a require(), which has the built-ins: a script has no import().
+  supported: { "import-meta": false, "dynamic-import": false },
   charset: "ascii",
   legalComments: "none",
   treeShaking: true,
