@@ -12,6 +12,7 @@ import {
 } from "../../../src/host/agent/index.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { ToolRouter } from "../../../src/host/routing/tool-router.ts";
+import type { ToolOrigin } from "../../../src/sandbox/contract/definition.ts";
 import { type ErrorCode, ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { expectPublishable, makeGlovebox } from "../../support/host-zone.ts";
 import { call, finish, type ScriptedTurn, says, scriptModel, textEvent } from "../../support/scripted-model.ts";
@@ -65,10 +66,11 @@ function flaky(
   failures: number,
   code: ErrorCode = "TOOL_FAILED",
   annotations = {},
+  origin?: ToolOrigin,
 ): { router: ToolRouter; ran: () => number } {
   const router = new ToolRouter();
   let ran = 0;
-  router.register("work", { annotations }, () => {
+  router.register("work", { annotations, origin }, () => {
     ran += 1;
     if (ran <= failures) throw new ToolError(code, "at /root/secret: sk-12345");
     return "done";
@@ -319,6 +321,16 @@ describe("a tool that fails", () => {
       expect(outcome.text).not.toContain("sk-");
     },
   );
+
+  test.for([
+    [false, 1],
+    [true, 2],
+  ] as const)("is run again as an upstream server says only if it is trusted: %s", async ([isTrusted, runs]) => {
+    const origin = { server: "bank", toolName: "work", isTrusted };
+    const { router, ran } = flaky(5, "TOOL_FAILED", { destructiveHint: true, idempotentHint: true }, origin);
+    expect(await work({ router })).toMatchObject({ status: "failed", attempts: { tool: runs } });
+    expect(ran()).toBe(runs);
+  });
 
   test("is reported by the host's fallback if there is one", async () => {
     const seen: unknown[] = [];

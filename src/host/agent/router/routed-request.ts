@@ -1,7 +1,7 @@
 // One request of a ToolsRouterAgent: narrows the tools, lets the model choose one, runs it, and lets the model answer, with retries.
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import type { ToolDefinition } from "../../../sandbox/contract/definition.ts";
+import { type ToolDefinition, trustedAnnotations } from "../../../sandbox/contract/definition.ts";
 import { ToolError, type ToolErrorData, toToolError } from "../../../sandbox/contract/errors.ts";
 import { createToolFailureMessage } from "../../contract/failure-message.ts";
 import type { CallContext, ToolResult } from "../../contract/tool-call.ts";
@@ -335,9 +335,12 @@ interface ToolRun {
   readonly chunks: readonly ToolValue[];
 }
 
-/** Returns whether a tool can be repeated: it may have had effects before it failed. */
-const mayRunAgain = ({ annotations }: ToolDefinition): boolean =>
-  annotations?.destructiveHint !== true || annotations.idempotentHint === true;
+/**
+ * Returns whether a tool can be repeated: it may have had effects before it failed. An upstream server can say that its tool is destructive, but
+ * only a trusted one that it can be repeated nevertheless.
+ */
+const mayRunAgain = (definition: ToolDefinition): boolean =>
+  definition.annotations?.destructiveHint !== true || trustedAnnotations(definition)?.idempotentHint === true;
 
 /** Returns whether a provider would reject the request again, for example because of a wrong key or an unknown model. */
 function isPermanentFailure({ details }: ToolError): boolean {

@@ -48,7 +48,8 @@ export interface ToolsRouterOptions {
   readonly routingRetries?: number | undefined;
   /**
    * How often a failed tool is run again if a retry can help, 0 to 10. A tool with `destructiveHint: true` and without
-   * `idempotentHint: true` is never run again.
+   * `idempotentHint: true` is never run again (of an upstream server, `idempotentHint` counts with `trustAnnotations` only). A tool without
+   * annotations is run again, also after a timeout: annotate tools that have effects, or set 0.
    * @default 1
    */
   readonly toolRetries?: number | undefined;
