@@ -8,7 +8,7 @@ import { NO_USAGE } from "../../../src/host/contract/tool-call.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import type { RunsOptions } from "../../../src/host/runs/run-options.ts";
-import type { RunKey, RunRecord } from "../../../src/host/runs/run-store.ts";
+import type { RunClaim, RunKey, RunRecord } from "../../../src/host/runs/run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
 import { ToolError } from "../../../src/sandbox/contract/errors.ts";
 import { failureOf, makeGlovebox } from "../../support/host-zone.ts";
@@ -403,6 +403,38 @@ describe("a durable run", () => {
     release();
     expect((await first).success).toBe(true);
     await expect.poll(() => stateOf(runs, run.id), { timeout: 200_000 }).toBe("succeeded");
+  });
+
+  test("its overdue timers fire in the order of their times when it continues", async () => {
+    const toolName = await addTool(`export default async (_, ctx) => {
+      const sleep = (ms, value) => new Promise((resolve) => setTimeout(() => resolve(value), ms));
+      const race = Promise.race([sleep(1_200_000, "timeout"), sleep(600_000, "done")]);
+      await ctx.act("one");
+      await ctx.act("two").catch(() => {});
+      return await race;
+    };`);
+    /** Returns the journal of a run that began an hour earlier. */
+    class EarlierStore extends CrashingStore {
+      override async journal(key: RunKey): Promise<readonly string[]> {
+        return (await super.journal(key)).map((text) => {
+          const entry = JSON.parse(text);
+          if (entry.type === "start") entry.now -= 3_600_000;
+          if (entry.type === "turns") for (const turn of entry.turns) turn[1] -= 3_600_000;
+          return JSON.stringify(entry);
+        });
+      }
+      override async append(claim: RunClaim, entries: readonly string[]): Promise<boolean> {
+        if (entries[0]?.startsWith('{"type":"answer","id":2') === true && !done.includes("crash")) {
+          done.push("crash");
+          this.crashAfter(0);
+        }
+        return await super.append(claim, entries);
+      }
+    }
+    const store = new EarlierStore();
+    await expect(open(store).start({ toolName, id: "timers" })).rejects.toThrow("died");
+    store.crashAfter(Number.POSITIVE_INFINITY);
+    expect(outputOf((await open(store).resume("timers")) as RunRecord)).toBe("done");
   });
 
   test("says that a timer kept a wait from suspending it", async () => {
