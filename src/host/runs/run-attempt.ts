@@ -93,9 +93,11 @@ export class RunAttempt {
   isRolledBack = false;
   /** Set when the attempt ended because its time is needed for the next function. */
   isUnfinished = false;
-  /** Limit of one function in ms, and the time at which an attempt starts no further one. Set when the limits of the call are known. */
+  /** Limit of one function in ms, and the time after which an attempt starts one at most. Set when the limits of the call are known. */
   #rollbackMs = 1;
   #began = performance.now();
+  /** Whether the attempt has stored a step of the rollback. Otherwise a further attempt would come no further. */
+  #hasRolledBack = false;
   /** Limits of the input of a capability. Set when the limits of the call are known, before the guest runs. */
   #inputLimits: JsonTextLimits = { bytes: 0, depth: 0, values: 0 };
   readonly #ended = new AbortController();
@@ -359,11 +361,12 @@ export class RunAttempt {
 
   async #beginStep(request: RequestEntry, step: RollbackStep): Promise<RunDecision> {
     const isLate = performance.now() - this.#began > this.#rollbackMs;
-    if (step.op === "begin" && isLate) {
+    if (step.op === "begin" && isLate && this.#hasRolledBack) {
       this.isUnfinished = true;
       throw new ToolError("CANCELLED", "The rollback continues in another attempt");
     }
     await this.#append([{ ...request, rollback: step }]);
+    if (step.op !== "register") this.#hasRolledBack = true;
     const decision = await this.#answer(request.id, DONE);
     if (step.op === "done") this.isRolledBack = true;
     return decision;

@@ -1,10 +1,13 @@
 // ctx.onRollback: a durable run that fails or is cancelled undoes what it did, in reverse order, each step once, also after a crash in the middle.
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import * as z from "zod";
+import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import type { RunsOptions } from "../../../src/host/runs/run-options.ts";
 import type { RunClaim } from "../../../src/host/runs/run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
+import { makeGlovebox } from "../../support/host-zone.ts";
 import { BOOKED, errorOf, rollbackOf, succeeded, UNDONE, useActs } from "./acts.ts";
 import { CrashingStore } from "./crashing-store.ts";
 
@@ -180,6 +183,58 @@ describe("ctx.onRollback", () => {
     expect([stuck.result?.success === false && stuck.result.error.code, rollbackOf(stuck)]).toMatchObject([
       ...["CPU_LIMIT", [{ state: "not_run" }]],
     ]);
+  });
+
+  test("runs a function in each attempt, however late it begins", { timeout: 300_000 }, async () => {
+    const timeoutMs = 20_000;
+    const released = Promise.withResolvers<string>();
+    const holding = defineCapability({
+      name: "holding",
+      inputSchema: z.unknown(),
+      outputSchema: z.unknown(),
+      handler: () => released.promise,
+    });
+    await using one = await makeGlovebox({
+      limits: { maxConcurrentCalls: 1, timeoutMs: 240_000 },
+      capabilities: [holding],
+    });
+    const holder = "export const capabilities = { holding: true }; export default (_, ctx) => ctx.holding();";
+    await one.addTool({ name: "holder", source: holder }, { grant: ["holding"] });
+    const failing = `export const capabilities = { waitFor: true };
+      export const limits = { timeoutMs: ${timeoutMs} };
+      export default async (_, ctx) => {
+        await ctx.onRollback(function undo() {});
+        throw new Error("failed");
+      };`;
+    await one.addTool({ name: "failing", source: failing }, { grant: ["waitFor"] });
+    const stateOfCall = (name: string): string | undefined =>
+      one.listCalls().find(({ toolName }) => toolName === name)?.state;
+    let held: Promise<unknown> | undefined;
+    /** Another call has the only slot when the rollback begins, for longer than the time in which an attempt begins functions. */
+    class HoldingStore extends MemoryRunStore {
+      override async append(claim: RunClaim, entries: readonly string[]): Promise<boolean> {
+        if (entries[0]?.startsWith('{"type":"rollback"') === true) {
+          held = one.execute({ id: "holder", toolName: "holder" });
+          await expect.poll(() => stateOfCall("holder"), { timeout: 200_000 }).toBe("running");
+        }
+        return await super.append(claim, entries);
+      }
+    }
+    const attempts: unknown[] = [];
+    const store = new HoldingStore();
+    await using runs = createRuns(one, {
+      store,
+      pollMs: 0,
+      onAttempt: (_, { success }) => void attempts.push(success),
+    });
+    const ended = runs.start({ toolName: "failing" });
+    await expect.poll(() => stateOfCall("failing"), { timeout: 200_000 }).toBe("queued");
+    await sleep(timeoutMs / 2 + 500);
+    released.resolve("free");
+    expect(rollbackOf(await ended)).toEqual(succeeded(0));
+    // The run, and the attempt that has rolled it back.
+    expect(attempts).toHaveLength(2);
+    await held;
   });
 
   test("is denied outside of a run, and rejects what is not a function", async () => {
