@@ -115,9 +115,10 @@ export class ActiveRuns {
     const claim = { ...key, fence };
     const run = await this.find(key);
     const claimed = this.#claimed(claim, NO_SIGNALS);
+    const texts = await this.#options.store.journal(key);
     let rollback: RunJournal["rollback"];
     try {
-      rollback = new RunJournal(await this.#options.store.journal(key)).rollback;
+      rollback = new RunJournal(texts).rollback;
     } catch (thrown) {
       return await claimed.abandon(run, thrown as ToolError);
     }

@@ -18,7 +18,7 @@ import {
   TenantLimitsSchema,
   type TenantRunLimits,
 } from "./run-options.ts";
-import { messageWithWaits, retryAfter, stateOf, toFailedResult, withRollback } from "./run-outcome.ts";
+import { messageWithWaits, RETRY_MS, retryAfter, stateOf, toFailedResult, withRollback } from "./run-outcome.ts";
 import type { RunClaim, RunRecord, RunRelease } from "./run-store.ts";
 import type { RunStores } from "./run-stores.ts";
 import { parseRequest, type RunWait } from "./run-wait.ts";
@@ -179,7 +179,10 @@ export class ClaimedRun {
     if (attempt.isSuspended && !(cancelled.aborted && rollback === undefined)) {
       return await this.#suspend(attempt.waits, wakeTimeOf(attempt.waits), size);
     }
-    const retryMs = retryAfter(result);
+    const { interruption } = attempt;
+    const isInterrupted = interruption !== undefined && !result.success && !attempt.isRolledBack;
+    if (isInterrupted) notifySafely(this.#options.onError, interruption);
+    const retryMs = isInterrupted ? RETRY_MS : retryAfter(result);
     if (retryMs !== undefined) {
       const wakeAt = Math.min(this.#now() + retryMs, rollback?.until ?? run.expiresAt);
       return await this.#suspend(run.waits, wakeAt, size);

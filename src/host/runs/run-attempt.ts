@@ -11,7 +11,13 @@ import { Redactor } from "../observability/redaction/call-redactor.ts";
 import { inputHashOf } from "../recording/input-hash.ts";
 import { diverged } from "../recording/recorded-answers.ts";
 import { SHOWN_INPUT_LENGTH } from "../recording/recording.ts";
-import { ApprovedCalls, type RequestedCall, readToolCall, type ToolCallRules } from "./call-approval.ts";
+import {
+  ApprovedCalls,
+  type CallToApprove,
+  type RequestedCall,
+  readToolCall,
+  type ToolCallRules,
+} from "./call-approval.ts";
 import type { JournalEntry, RunJournal, RunSecret } from "./run-journal.ts";
 import {
   checkCode,
@@ -71,6 +77,8 @@ export class RunAttempt {
   /** Whether the guest only waits for the host. */
   #isIdle = false;
   #stopped: ToolError | undefined;
+  /** Set when the store, or the rule for approvals, has failed. The run has not: it continues from its journal. */
+  interruption: ToolError | undefined;
   /** Values of secrets that the journal has. */
   readonly #storedSecrets: Set<string>;
   /** Ends with the latest append. Never rejects. */
@@ -211,12 +219,25 @@ export class RunAttempt {
     try {
       await this.#options.append(entries);
     } catch (thrown) {
-      this.#stopped ??=
-        thrown instanceof ToolError
-          ? thrown
-          : new ToolError("INTERNAL", "The journal of the run could not be written", { cause: thrown });
+      this.#stopped ??= this.#toReason(thrown, "The journal of the run could not be written");
     }
     this.#checkOpen();
+  }
+
+  /** Returns why the attempt ends. An error that is no ToolError is a failure of the host, and not of the run. */
+  #toReason(thrown: unknown, message: string): ToolError {
+    if (Error.isError(thrown) && thrown instanceof ToolError) return thrown;
+    this.interruption ??= new ToolError("INTERNAL", message, { cause: thrown });
+    return this.interruption;
+  }
+
+  /** Returns what a person must approve before a call is made; undefined if it needs no approval. */
+  async #approvalOf(call: RequestedCall): Promise<CallToApprove | undefined> {
+    try {
+      return await this.#callRules?.approvalOf(call);
+    } catch (thrown) {
+      throw this.#toReason(thrown, "The host could not tell whether a call of the run needs an approval");
+    }
   }
 
   #checkOpen(): void {
@@ -331,7 +352,7 @@ export class RunAttempt {
   /** Lets the run wait if a person must approve a call. Returns undefined if the call needs no approval. */
   async #requireApproval(request: RequestEntry, call: RequestedCall, text: string): Promise<RunDecision | undefined> {
     const { id } = request;
-    const toApprove = await this.#callRules?.approvalOf(call);
+    const toApprove = await this.#approvalOf(call);
     if (toApprove === undefined) return undefined;
     if (this.#isRollingBack) {
       await this.#append([request]);
@@ -399,7 +420,7 @@ export class RunAttempt {
     }
     const call = await this.#readCall("tools", text);
     if (call instanceof ToolError) return await this.#answer(wait.id, failure(call.code, call.message));
-    const now = call && (await this.#callRules?.approvalOf(call));
+    const now = call && (await this.#approvalOf(call));
     if (now !== undefined && now.toolDigest !== wait.toolDigest) {
       const message = "The tool has changed since the call was approved, so it was not run";
       return await this.#answer(wait.id, failure("TOOL_UNAVAILABLE", message));

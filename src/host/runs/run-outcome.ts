@@ -29,7 +29,8 @@ export function withRollback(result: ToolResult, compensations: readonly RunComp
 export const stateOf = (result: ToolResult): "succeeded" | "failed" | "cancelled" =>
   result.success ? "succeeded" : result.error.code === "CANCELLED" ? "cancelled" : "failed";
 
-const RETRY_MS = 1_000;
+/** Shortest time in ms until a run that the host has interrupted tries again. */
+export const RETRY_MS = 1_000;
 const LONGEST_RETRY_MS = 3_600_000;
 /** Reasons of TOOL_UNAVAILABLE that concern the host at this moment, and not the run. */
 const HOST_REASONS: ReadonlySet<unknown> = new Set([

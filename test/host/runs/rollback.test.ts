@@ -5,7 +5,7 @@ import * as z from "zod";
 import { defineCapability } from "../../../src/host/capabilities/capability.ts";
 import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import type { RunsOptions } from "../../../src/host/runs/run-options.ts";
-import type { RunClaim } from "../../../src/host/runs/run-store.ts";
+import type { RunClaim, RunKey } from "../../../src/host/runs/run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
 import { makeGlovebox } from "../../support/host-zone.ts";
 import { BOOKED, errorOf, rollbackOf, succeeded, UNDONE, useActs } from "./acts.ts";
@@ -183,6 +183,26 @@ describe("ctx.onRollback", () => {
     expect([stuck.result?.success === false && stuck.result.error.code, rollbackOf(stuck)]).toMatchObject([
       ...["CPU_LIMIT", [{ state: "not_run" }]],
     ]);
+  });
+
+  test("a store that fails while the run is cancelled does not end it", async () => {
+    const toolName = await addTool(TRIP);
+    class FailingStore extends CrashingStore {
+      fails = false;
+      override async journal(key: RunKey): Promise<readonly string[]> {
+        if (this.fails) throw new Error("The connection is lost");
+        return await super.journal(key);
+      }
+    }
+    const store = new FailingStore();
+    const runs = open(store);
+    const { id } = await runs.start({ toolName });
+    store.fails = true;
+    await expect(runs.cancel(id)).rejects.toThrow("The connection is lost");
+    store.fails = false;
+    expect((await runs.get(id))?.state).toBe("running");
+    expect(await runs.cancel(id)).toBe(true);
+    expect([(await runs.get(id))?.state, acts.done]).toEqual(["cancelled", [...BOOKED, ...UNDONE]]);
   });
 
   test("runs a function in each attempt, however late it begins", { timeout: 300_000 }, async () => {

@@ -405,6 +405,57 @@ describe("a durable run", () => {
     await expect.poll(() => stateOf(runs, run.id), { timeout: 200_000 }).toBe("succeeded");
   });
 
+  test("continues after its store has failed once, wherever that was", async () => {
+    const toolName = await addTool(
+      "export default async (_, ctx) => [await ctx.tools.step({ key: 'a' }), await ctx.tools.step({ key: 'b' })];",
+    );
+    class FailingStore extends MemoryRunStore {
+      #left: number;
+      readonly #isStored: boolean;
+      constructor(failsAt: number, isStored: boolean) {
+        super();
+        this.#left = failsAt;
+        this.#isStored = isStored;
+      }
+      override async append(claim: RunClaim, entries: readonly string[]): Promise<boolean> {
+        this.#left -= 1;
+        if (this.#left !== 0) return await super.append(claim, entries);
+        if (this.#isStored) await super.append(claim, entries);
+        throw new Error("The connection is lost");
+      }
+    }
+    const cases = Array.from({ length: 6 }, (_, index) => [index + 1, index % 2 === 0] as const);
+    const ends = cases.map(async ([failsAt, isStored]) => {
+      const errors: unknown[] = [];
+      const store = new FailingStore(failsAt, isStored);
+      await using runs = createRuns(glovebox, { store, pollMs: 0, onError: (error) => void errors.push(error) });
+      const { id } = await runs.start({ toolName });
+      await expect.poll(() => stateOf(runs, id), { timeout: 200_000 }).toBe("succeeded");
+      const message = "The journal of the run could not be written";
+      expect([outputOf((await runs.get(id)) as RunRecord), errors]).toMatchObject([
+        ["step a", "step b"],
+        [{ message }],
+      ]);
+    });
+    await Promise.all(ends);
+  });
+
+  test("continues after the rule for approvals has failed", async () => {
+    const toolName = await addTool("export default (_, ctx) => ctx.tools.step({ key: 'a' });");
+    let failures = 0;
+    const approvalOf = async (): Promise<undefined> => {
+      failures += 1;
+      if (failures === 1) throw new Error("The connection is lost");
+    };
+    await using runs = createRuns(glovebox, {
+      store: new MemoryRunStore(),
+      pollMs: 0,
+      prepare: async () => ({ approvalOf }),
+    });
+    const { id } = await runs.start({ toolName });
+    await expect.poll(() => stateOf(runs, id), { timeout: 200_000 }).toBe("succeeded");
+  });
+
   test("its overdue timers fire in the order of their times when it continues", async () => {
     const toolName = await addTool(`export default async (_, ctx) => {
       const sleep = (ms, value) => new Promise((resolve) => setTimeout(() => resolve(value), ms));
