@@ -1,19 +1,21 @@
 // Who did something: the name of the key next to its id, where the user may read the keys.
 import { expect, test } from "vitest";
 import { apiOf } from "../server/support/api.ts";
-import { useConsole } from "./browser.ts";
+import { PATIENCE_MS, useConsole } from "./browser.ts";
 
 const opened = useConsole();
 const T = "/v1/tenants/acme";
 
+async function newKey(name: string, scopes: readonly string[]): Promise<{ readonly id: string; readonly key: string }> {
+  const key = { name, scopes, expiresInMinutes: 30 };
+  const { status, body } = await opened.under.api<{ id: string; key: string }>("POST", `${T}/keys`, key);
+  expect(status, JSON.stringify(body)).toBe(201);
+  return body;
+}
+
 test("changes have the name and the id of their key, for users who may read keys", async () => {
   const { api, server } = opened.under;
   await api("POST", "/v1/tenants", { id: "acme" });
-  const newKey = async (name: string, scopes: readonly string[]) => {
-    const { status, body } = await api<{ id: string; key: string }>("POST", `${T}/keys`, { name, scopes });
-    expect(status, JSON.stringify(body)).toBe(201);
-    return body;
-  };
   const bot = await newKey("deploy bot", ["tools:deploy", "tools:read", "releases:write"]);
   const auditor = await newKey("auditor", ["audit:read", "tools:read"]);
   const deployed = { name: "price", source: "export default () => 1;" };
@@ -42,4 +44,30 @@ test("changes have the name and the id of their key, for users who may read keys
   await withoutName.getByText(`key:${bot.id}`, { exact: true }).waitFor();
   expect(await withoutName.textContent()).not.toContain("deploy bot");
   expect(reader.problems).toEqual([]);
+});
+
+test("a user who has signed in in another tab sees no names that the one before has loaded", async () => {
+  const { api, server } = opened.under;
+  await api("POST", "/v1/tenants", { id: "acme" });
+  const reader = await newKey("reader", ["audit:read", "keys:read", "tools:read"]);
+  const auditor = await newKey("auditor", ["audit:read", "tools:read"]);
+  const context = await opened.browser.newContext({ locale: "en-GB" });
+  context.setDefaultTimeout(PATIENCE_MS);
+  try {
+    const page = await context.newPage();
+    await page.clock.install();
+    await page.goto(`${server.url}/console/t/acme/audit`);
+    await page.getByLabel("API key").fill(reader.key);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    const row = page.getByRole("row").filter({ hasText: "console.signed_in" });
+    await row.getByText(`reader ${reader.id}`).waitFor();
+    // As another tab does it: both have the same cookie.
+    const sign = { headers: { "x-glovebox-console": "1" }, data: { key: auditor.key } };
+    expect((await context.request.post(`${server.url}/v1/console/sessions`, sign)).status()).toBe(201);
+    // The end of the session of the first user, as its tab knows it.
+    await page.clock.fastForward("31:00");
+    await row.getByText(`key:${reader.id}`, { exact: true }).waitFor();
+  } finally {
+    await context.close();
+  }
 });

@@ -16,9 +16,9 @@ const RELOAD_MS = 30_000;
 const names: Signal<ReadonlyMap<string, string>> = signal(new Map());
 const loadedAt = new Map<string, number>();
 const user = computed(() => me.value?.keyId);
-// The next user of the tab may not be allowed to read the names that this one has loaded.
+// The next user may not be allowed to read the names that this one has loaded. It can have signed in in another tab.
 effect(() => {
-  if (user.value !== undefined) return;
+  void user.value;
   names.value = new Map();
   loadedAt.clear();
 });
