@@ -7,6 +7,7 @@ import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import { packTar } from "modern-tar";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -158,11 +159,11 @@ const deploy = (name: string, lock: Json | string = lockOf(), manifest: Json = M
       "package-lock.json": typeof lock === "string" ? lock : JSON.stringify(lock),
     },
   });
+const INSTALLER = { allow: ["*"], timeoutMs: 60_000, maxBytes: 1024 * 1024 };
 function openInstaller(): { readonly installer: PackageInstaller; readonly folder: string } {
   const folder = mkdtempSync(join(tmpdir(), "glovebox-packages-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const config = { allow: ["*"], registry: `${origin}/`, timeoutMs: 60_000, maxBytes: 1024 * 1024 };
-  return { installer: new PackageInstaller(config, folder), folder };
+  return { installer: new PackageInstaller({ ...INSTALLER, registry: `${origin}/` }, folder), folder };
 }
 const filesOf = (manifest: Json) => ({
   "package.json": JSON.stringify(manifest),
@@ -389,6 +390,41 @@ describe("an upload with a lockfile", () => {
     await stopping.close({ drainMs: 0 });
     expect([npm?.signalCode, existsSync(dirname(cache))]).toEqual(["SIGKILL", false]);
     await deploying;
+  });
+
+  test("begins no installation after its server has stopped, also if its turn has just come", async () => {
+    const { folder } = openInstaller();
+    let isStopped = false;
+    let startedLate = 0;
+    const onStart = (): void => {
+      if (isStopped) startedLate += 1;
+    };
+    subscribe("child_process", onStart);
+    onTestFinished(() => void unsubscribe("child_process", onStart));
+    const other = filesOf({ dependencies: { ...MANIFEST.dependencies, "@words/hello": "1.0.0" } });
+    for (let turns = 0; turns < 16; turns += 1) {
+      isStopped = false;
+      const installer = new PackageInstaller({ ...INSTALLER, registry: `${origin}/` }, folder);
+      let begun = 0;
+      const { promise: released, resolve: release } = Promise.withResolvers<void>();
+      const hold = (): Promise<void> =>
+        installer.build(filesOf(MANIFEST), "acme", async () => {
+          begun += 1;
+          await released;
+        });
+      const holds = [hold(), hold()];
+      await vi.waitFor(() => expect(begun).toBe(2), { timeout: 60_000 });
+      const waiting = installer.build(other, "acme", async () => "built").catch(({ code }: { code: string }) => code);
+      // Until it waits for one of the others.
+      for (let turn = 0; turn < 5; turn += 1) await nextTurn();
+      release();
+      for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+      await installer[Symbol.asyncDispose]();
+      isStopped = true;
+      expect([turns, await waiting]).toEqual([turns, "CANCELLED"]);
+      await Promise.all(holds);
+    }
+    expect(startedLate).toBe(0);
   });
 
   test("is rejected where the operator has not allowed packages", async () => {

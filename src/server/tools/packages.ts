@@ -97,6 +97,8 @@ export class PackageInstaller implements AsyncDisposable {
       .update(JSON.stringify([this.#config.registry, text, lock]))
       .digest("hex");
     using _slot = await this.#slots.acquire(tenantId, this.#closing.signal);
+    // The server can have stopped since its turn came. From here on, the stop waits for it.
+    if (this.#closing.signal.aborted) throw new ToolError("CANCELLED", "The server stops");
     const use = { hash };
     this.#used.add(use);
     try {
