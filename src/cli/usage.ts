@@ -118,6 +118,13 @@ Options of executor. Variables can set them too: GLOVEBOX_NATS_URL, GLOVEBOX_NAT
 Options of login
   --key-file FILE     read the API key from a file instead of stdin
 
+Options of call, replay and runs
+  --input JSON        the input (default: {}; replay: the recorded one), or the answer or event of a run
+  --input-file FILE   read it from a file, as JSON
+
+Options of call and runs
+  --version N         the version to run (default: that of the release)
+
 Options of deploy, rollback, call, tools, calls, logs, replay, rehearse, test --record, approvals, runs and secrets. They use the server of glovebox login, or GLOVEBOX_URL and GLOVEBOX_API_KEY
   --tenant ID         the tenant (default: the one of the API key)
   --json              print JSON also in a terminal; in a pipe, it is the default

@@ -205,6 +205,11 @@ describe("a command", () => {
   test.for<[args: readonly string[], message: string]>([
     [["run", "a.ts", "--input", "{}", "--input-file", "b.json"], "Expected one of --input, --input-file and -"],
     [["run", "a.ts", "-", "--input", "{}"], "Expected one of --input, --input-file and -"],
+    [["call", "add", "--input", "{}", "--input-file", "b.json"], "Expected one of --input and --input-file, got both"],
+    [
+      ["replay", "call_1", "--input-file", "no-such-file.json"],
+      "--input-file no-such-file.json: there is no such file",
+    ],
     [["run", "a.ts", "-", "-"], "-: expected at most once"],
     [["dev", "a.ts", "--inspect", "--inspect-brk"], "Expected one of --inspect and --inspect-brk"],
     [["mcp"], "Expected the PATH of a tool, --tool NAME or --mcp NAME=COMMAND_OR_URL"],
@@ -243,6 +248,15 @@ describe("a command", () => {
     for (const other of COMMAND_NAMES.filter((name) => name !== command))
       expect(help.stdout).not.toMatch(new RegExp(`^  glovebox ${other} `, "m"));
     for (const option of Object.keys(COMMAND_SPECS[command].options)) expect(help.stdout).toContain(`--${option}`);
+  });
+
+  test("call --help and runs --help describe the version that they run", async () => {
+    for (const command of ["call", "runs"]) {
+      const { stdout } = await glovebox(command, "--help");
+      expect(stdout).toContain("the version to run (default: that of the release)");
+      expect(stdout).not.toContain("rehearse");
+    }
+    expect((await glovebox("rehearse", "--help")).stdout).toContain("the version to replay or rehearse");
   });
 
   test("prints the whole help on stdout without a command, and none after --", async () => {

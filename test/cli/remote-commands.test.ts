@@ -1,8 +1,12 @@
 // Commands that use a server, at one that fails, limits requests or does not answer: a real HTTP server whose answers the test chooses.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { json } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { runCli } from "../../src/cli/cli.ts";
@@ -38,6 +42,23 @@ const idOf = (number: number): string => `call_${String(number).padStart(26, "0"
 const endedCall = (number: number): object => ({
   ...{ id: idOf(number), tool: "say", version: 1, state: "succeeded", createdAt: number, endedAt: number },
   logs: [{ level: "info", message: `line ${number}` }],
+});
+
+test("reads an input from a file that is too large for an argument", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "glovebox-input-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, "input.json");
+  const input = { text: "x".repeat(200_000) };
+  await writeFile(file, JSON.stringify(input));
+  const received: unknown[] = [];
+  const url = await serve(async (request, response) => {
+    received.push([request.url, ((await json(request)) as { readonly input: unknown }).input]);
+    response
+      .writeHead(200, { "content-type": "application/json" })
+      .end(JSON.stringify({ ...endedCall(1), error: null }));
+  });
+  expect(await start(url, ["call", "say", "--tenant", "acme", "--input-file", file]).ended).toBe(0);
+  expect(received).toEqual([["/v1/tenants/acme/tools/say/calls", input]]);
 });
 
 test.for([

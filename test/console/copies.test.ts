@@ -1,4 +1,5 @@
 // The commands that the console shows: "Copy as", and those of empty pages, which are run.
+import { execFileSync } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -41,6 +42,32 @@ test.for([
   expect("version" in values && "alias" in values).toBe(false);
   const curl = toArgs((copies.get("curl") ?? "").replaceAll("\\\n", " "));
   expect(JSON.parse(curl.at(-1) ?? "")).toEqual({ input, ...fields });
+});
+
+test("a large input is the input of a command and no argument, and reaches it unchanged", () => {
+  const given = { text: "it's ".repeat(40_000) };
+  const copies = new Map(toCopies("https://tools.example.com", "acme", { ...CALL, version: 1, alias: "live" }, given));
+  for (const name of ["curl", "Command line"]) {
+    const text = copies.get(name) ?? "";
+    const [command = "", ...lines] = text.split("<<'END'\n");
+    expect(toArgs(command).every((word) => word.length < 1_000)).toBe(true);
+    // The shell itself: `cat` in place of the command.
+    const output = execFileSync("sh", ["-s"], { input: `cat <<'END'\n${lines.join("")}`, maxBuffer: 1e7 }).toString();
+    expect(JSON.parse(output)).toEqual(name === "curl" ? { input: given, version: 1 } : given);
+  }
+  expect(toArgs((copies.get("Command line") ?? "").split("<<")[0] ?? "").slice(-2)).toEqual([
+    "--input-file",
+    "/dev/stdin",
+  ]);
+});
+
+test("the test of a call compares values with the key __proto__", () => {
+  const value = JSON.parse('{ "__proto__": { "a": 1 } }');
+  const call = { ...CALL, version: 1, alias: "live", output: value };
+  const text = new Map(toCopies("https://tools.example.com", "acme", call, value)).get("Test") ?? "";
+  const literal = /output\((.*)\)\)\.toEqual\((.*)\);/.exec(text)?.slice(1) ?? [];
+  expect(literal).toHaveLength(2);
+  for (const one of literal) expect(Object.keys(new Function(`return ${one}`)())).toEqual(["__proto__"]);
 });
 
 test.for([

@@ -13,7 +13,7 @@ import {
 } from "../remote/connection.ts";
 import { isJsonWanted, printItems, take, timeOf } from "../remote/table.ts";
 import { prepareUpload, type ToolUpload } from "../remote/upload.ts";
-import { parseJson, readKeyLine } from "../shared/input.ts";
+import { readJsonInput, readKeyLine } from "../shared/input.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { withProgress } from "../terminal/progress.ts";
 import { type Arguments, UsageError } from "../usage.ts";
@@ -144,15 +144,12 @@ export async function callsCommand(given: Arguments, io: Io): Promise<number> {
   });
 }
 
-function parseInput(text: string | undefined): unknown {
-  return text === undefined ? {} : parseJson(text, "--input");
-}
-
 /** Exits with 0 if the call succeeded or was accepted, and with 1 if it failed. */
 export async function callCommand(given: Arguments, io: Io): Promise<number> {
   const { values, positionals } = given;
   const [tool = ""] = positionals;
-  const input = parseInput(values.input as string | undefined);
+  const chosen = await readJsonInput(values, io);
+  const input = chosen === undefined ? {} : chosen;
   const alias = values.alias as string | undefined;
   const version = values.version === undefined ? undefined : Number(values.version);
   if (alias !== undefined && version !== undefined)

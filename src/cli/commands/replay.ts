@@ -12,7 +12,7 @@ import { toVisibleLine } from "../../host/util/visible-text.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { connectTenant, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted } from "../remote/table.ts";
-import { parseJson } from "../shared/input.ts";
+import { readJsonInput } from "../shared/input.ts";
 import { openGlovebox } from "../shared/open-glovebox.ts";
 import { openInspection } from "../shared/open-inspection.ts";
 import { printLog } from "../shared/print.ts";
@@ -120,8 +120,8 @@ const REPLAY_TIMEOUT_MS = 60_000;
 export async function replayCommand(given: Arguments, io: Io): Promise<number> {
   const { values, positionals } = given;
   const [id = ""] = positionals;
-  const input = values.input as string | undefined;
-  const edited = input === undefined ? {} : { arguments: parseJson(input, "--input") };
+  const input = await readJsonInput(values, io);
+  const edited = input === undefined ? {} : { arguments: input };
   const version = values.version === undefined ? undefined : Number(values.version);
   return await withServerErrors(async () => {
     const fetched = await download(await connectTenant(given, io), id, version);

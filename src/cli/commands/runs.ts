@@ -3,7 +3,7 @@ import type { Run, RunEntry, TenantClient } from "../../client/index.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
 import { connectTenant, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted, printItems, take, timeOf } from "../remote/table.ts";
-import { parseJson } from "../shared/input.ts";
+import { readJsonInput } from "../shared/input.ts";
 import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 
@@ -65,36 +65,41 @@ async function show(given: Arguments, io: Io, tenant: TenantClient, id: string):
   });
 }
 
-function readInput(given: Arguments): unknown {
-  const { input } = given.values as { readonly input?: string };
-  return input === undefined ? undefined : parseJson(input, "--input");
-}
-
 /** @throws {UsageError} */
 function toWait(text: string | undefined): number {
   if (text !== undefined && /^[1-9]\d{0,9}$/.test(text)) return Number(text);
   throw new UsageError(`${USAGE}. WAIT is the number that show prints`);
 }
 
-async function change(given: Arguments, tenant: TenantClient, action: string, id: string, what?: string): Promise<Run> {
-  const { values } = given;
+async function change(
+  { values }: Arguments,
+  io: Io,
+  tenant: TenantClient,
+  action: string,
+  id: string,
+  what?: string,
+): Promise<Run> {
   const reason = values.reason as string | undefined;
   if (action === "approve") return await tenant.approveRun(id, toWait(what), reason);
   if (action === "deny") return await tenant.denyRun(id, toWait(what), reason);
   if (action === "answer") {
     const wait = toWait(what);
-    const content = readInput(given);
+    const content = await readJsonInput(values, io);
     if (content === undefined)
-      throw new UsageError("runs answer: expected --input JSON, the answer. To give none: runs decline ID WAIT");
+      throw new UsageError(
+        "runs answer: expected --input JSON or --input-file FILE, the answer. To give none: runs decline ID WAIT",
+      );
     return await tenant.answerRun(id, wait, { action: "accept", content });
   }
   if (action === "decline") return await tenant.answerRun(id, toWait(what), { action: "decline" });
-  if (action === "event" && what !== undefined) return await tenant.sendRunEvent(id, what, readInput(given));
+  if (action === "event" && what !== undefined)
+    return await tenant.sendRunEvent(id, what, await readJsonInput(values, io));
   if (action === "cancel" && what === undefined) return await tenant.cancelRun(id);
   if (action !== "start" || what !== undefined) throw new UsageError(USAGE);
   const version = values.version === undefined ? undefined : Number(values.version);
   const approve = values.approve === true ? true : undefined;
-  return await tenant.startRun(id, { input: readInput(given), version, approve }, { wait: values.async !== true });
+  const input = await readJsonInput(values, io);
+  return await tenant.startRun(id, { input, version, approve }, { wait: values.async !== true });
 }
 
 export async function runsCommand(given: Arguments, io: Io): Promise<number> {
@@ -105,7 +110,7 @@ export async function runsCommand(given: Arguments, io: Io): Promise<number> {
     if (id === undefined) await list(given, io, tenant);
     else if (action === "list") throw new UsageError(USAGE);
     else if (action === "show" && what === undefined) await show(given, io, tenant, id);
-    else return print(given, io, await change(given, tenant, action, id, what));
+    else return print(given, io, await change(given, io, tenant, action, id, what));
     return 0;
   });
 }

@@ -80,9 +80,10 @@ const GRANT_OPTIONS = {
   "linked-package": LINKED_PACKAGE,
 } as const satisfies OptionSpecs;
 
+const INPUT_OPTIONS = { input: anyText("JSON"), "input-file": anyText("a file") } as const satisfies OptionSpecs;
+
 const CALL_OPTIONS = {
-  input: anyText("JSON"),
-  "input-file": anyText("a file"),
+  ...INPUT_OPTIONS,
   ...GRANT_OPTIONS,
   "log-source-locations": "switch",
 } as const satisfies OptionSpecs;
@@ -198,7 +199,7 @@ export const COMMAND_SPECS = {
   call: {
     options: {
       ...REMOTE_OPTIONS,
-      input: anyText("JSON"),
+      ...INPUT_OPTIONS,
       alias: ALIAS,
       version: VERSION,
       async: "switch",
@@ -220,7 +221,7 @@ export const COMMAND_SPECS = {
     options: {
       ...REMOTE_OPTIONS,
       version: VERSION,
-      input: anyText("JSON"),
+      ...INPUT_OPTIONS,
       inspect: INSPECT_PORT,
       "inspect-brk": INSPECT_PORT,
     },
@@ -250,7 +251,7 @@ export const COMMAND_SPECS = {
       kind: anyText("tool or code"),
       tool: anyText("the name of a tool"),
       state: anyText("running, suspended, succeeded, failed or cancelled"),
-      input: anyText("JSON"),
+      ...INPUT_OPTIONS,
       version: VERSION,
       reason: anyText("a text"),
       async: "switch",

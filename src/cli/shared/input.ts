@@ -10,7 +10,7 @@ import type { JsonSchema } from "../../sandbox/contract/definition.ts";
 import { LIMITS } from "../../sandbox/contract/limits.ts";
 import { isJsonObject } from "../../sandbox/contract/value-kind.ts";
 import type { Io } from "../terminal/process-io.ts";
-import { UsageError } from "../usage.ts";
+import { type Arguments, UsageError } from "../usage.ts";
 
 /** The source of the input, as typed. */
 export interface InputChoice {
@@ -101,6 +101,24 @@ export async function readInput(
   if (file !== undefined) return await readInputFile(file, schema, signal);
   if (stdin) return parseJson(await readText(stream, "stdin", signal), "stdin");
   return {};
+}
+
+/**
+ * Reads the JSON of `--input` or `--input-file` of a command that uses a server; undefined without them.
+ * @throws {UsageError} for both, and if it cannot be read or is not JSON; the signal's reason if it aborts
+ */
+export async function readJsonInput(
+  { input, "input-file": file }: Arguments["values"],
+  { stop }: Pick<Io, "stop">,
+): Promise<unknown> {
+  if (input !== undefined && file !== undefined)
+    throw new UsageError("Expected one of --input and --input-file, got both");
+  if (typeof input === "string") return parseJson(input, "--input");
+  if (typeof file !== "string") return undefined;
+  return parseJson(
+    await readText(createReadStream(file), `--input-file ${file}`, stop),
+    `--input-file ${basename(file)}`,
+  );
 }
 
 /** Reads a secret: all of stdin without a line break at its end, or one line that is typed at a prompt and not shown. */

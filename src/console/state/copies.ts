@@ -1,6 +1,6 @@
 // The texts of "Copy as": commands that send a call again, and a test with its input and result.
 import type { Call } from "glovebox/client";
-import { quote, toCurl } from "./first-commands.ts";
+import { quote, toArgument, toCurl } from "./first-commands.ts";
 import { isOutputKept } from "./kept-output.ts";
 
 /** A call, as far as the texts show it. */
@@ -8,6 +8,12 @@ export type CopiedCall = Pick<
   Call,
   "id" | "tool" | "version" | "alias" | "output" | "error" | "omitted" | "usage" | "endedAt"
 >;
+
+/** Returns an expression for a JSON value. In an object literal, the key `__proto__` would set the prototype. */
+function toLiteral(value: unknown): string {
+  const text = String(JSON.stringify(value));
+  return text.includes('"__proto__"') ? `JSON.parse(${JSON.stringify(text)})` : text;
+}
 
 /**
  * Returns the name and the text of each form. The commands name the version that has run, so that they send the same call after the next
@@ -29,11 +35,14 @@ export function toCopies(
   const url = `${server}/v1/tenants/${tenantId}/tools/${tool}/calls`;
   const expectation =
     error === null
-      ? `expect(await tool.output(${input})).toEqual(${JSON.stringify(call.output)});`
-      : `expect(await tool.failure(${input})).toMatch(/^${error.code}/);`;
+      ? `expect(await tool.output(${toLiteral(given)})).toEqual(${toLiteral(call.output)});`
+      : `expect(await tool.failure(${toLiteral(given)})).toMatch(/^${error.code}/);`;
   const commands = [
     ["curl", toCurl("POST", url, body)],
-    ["Command line", `npx glovebox call ${tool} --tenant ${tenantId} ${choice} --input ${quote(input)}`],
+    [
+      "Command line",
+      `npx glovebox call ${tool} --tenant ${tenantId} ${choice} ${toArgument(input, "--input", "--input-file /dev/stdin")}`,
+    ],
   ] as const;
   if (call.endedAt === null || !isOutputKept(call)) return commands;
   return [

@@ -3,9 +3,16 @@
 /** Quotes text for a POSIX shell. */
 export const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
+/** Longest argument of a command, in UTF-16 code units. Linux limits one to 128 KiB, and Windows the whole line to 32 KiB. */
+const MAX_ARGUMENT_LENGTH = 30_000;
+
+/** Returns JSON as an argument of a command, or, if it is too long for one, as the command's input. */
+export const toArgument = (json: string, option: string, stdinOption: string): string =>
+  json.length <= MAX_ARGUMENT_LENGTH ? `${option} ${quote(json)}` : `${stdinOption} <<'END'\n${json}\nEND`;
+
 /** Returns a command that sends a request with the API key in `$GLOVEBOX_API_KEY`. */
 export const toCurl = (method: string, url: string, body: object): string =>
-  `curl -X ${method} ${quote(url)} \\\n  -H "authorization: Bearer $GLOVEBOX_API_KEY" -H 'content-type: application/json' \\\n  -d ${quote(JSON.stringify(body))}`;
+  `curl -X ${method} ${quote(url)} \\\n  -H "authorization: Bearer $GLOVEBOX_API_KEY" -H 'content-type: application/json' \\\n  ${toArgument(JSON.stringify(body), "-d", "-d @-")}`;
 
 /** Method, path below the tenant, and body of the request that creates the first entry. `NAME` stands for a tool. */
 const REQUESTS = {
