@@ -1,9 +1,13 @@
 // Idempotency keys of calls: which failures leave them free, batches, and keys that only the server can use. On both databases.
 
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { ToolResult } from "../../src/host/index.ts";
 import { toNewRow } from "../../src/server/calls/new-call.ts";
-import { type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
-import { insertOnce } from "../../src/server/records/calls/calls.ts";
+import type { DirectAnswer } from "../../src/server/calls/running/direct-call.ts";
+import { DirectCalls } from "../../src/server/calls/running/direct-calls.ts";
+import { StartingCalls } from "../../src/server/calls/running/starting-calls.ts";
+import { type Db, type OpenDatabase, openDatabase } from "../../src/server/database/open-database.ts";
+import { type CallRow, findByKey, insertOnce } from "../../src/server/records/calls/calls.ts";
 import { findSchedule, insertSchedule } from "../../src/server/records/events/schedules.ts";
 import { findTenant, type TenantRecord } from "../../src/server/records/tenants/tenants.ts";
 import { Scheduler } from "../../src/server/schedules/scheduler.ts";
@@ -132,6 +136,53 @@ describe.for(STORES)("with %s", (kind) => {
     const keyed = await api<Failed>("POST", "/v1/tenants/acme/calls", one, { "idempotency-key": "k" });
     expect([keyed.status, keyed.body.error.message]).toEqual([422, expect.stringContaining("calls.0.idempotencyKey")]);
     expect(await listed()).toBe(before);
+  });
+
+  test("a call runs whose connection to the database was lost after the COMMIT of its key", async () => {
+    const { db } = database;
+    let isLost = false;
+    const losing = new Proxy(db, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name, target);
+        if (name !== "transaction" || isLost) return typeof value === "function" ? value.bind(target) : value;
+        return () => ({
+          execute: async (run: (transaction: Db) => Promise<unknown>) => {
+            isLost = true;
+            await target.transaction().execute(run);
+            throw new Error("Connection terminated unexpectedly");
+          },
+        });
+      },
+    });
+    let runs = 0;
+    const direct = new DirectCalls({
+      database: { ...database, db: losing },
+      admission: { admit: async () => ({}) },
+      runner: {
+        execute: async () => {
+          runs += 1;
+          return {} as ToolResult;
+        },
+        stream: async () => expect.fail("It is no stream"),
+        ended: async (ended) => ({ ...ended, parts: null }),
+        starting: new StartingCalls(),
+      },
+      forwarded: { begin: () => expect.fail("It has no session") },
+      onError: (error) => expect.fail(String(error)),
+    });
+    const tenant = (await findTenant(db, "acme")) as TenantRecord;
+    const caller = { tenant, keyId: "key" };
+    const request = { toolName: "echo", input: {}, idempotencyKey: "committed" };
+    const begin = async (): Promise<DirectAnswer> => {
+      const row = toNewRow(request, { tenantId: "acme", keyId: "key", now: Date.now() }, "sync");
+      return await direct.run({ row, request, caller });
+    };
+    const { ended } = (await begin()) as { readonly ended: CallRow };
+    const stored = await findByKey(db, { tenant_id: "acme", idempotency_key: "committed" });
+    expect([isLost, runs, stored?.id]).toEqual([true, 1, ended.id]);
+    // Another request with the key does not run.
+    await expect(begin()).rejects.toThrow("The call with this Idempotency-Key has not ended");
+    expect(runs).toBe(1);
   });
 
   test("a client cannot use the key of a schedule's run", async () => {
