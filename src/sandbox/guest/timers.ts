@@ -207,11 +207,15 @@ function forgetTasks(): void {
   nextTask = 0;
 }
 
-/** Queues a task. Each task runs in its own entry into the guest, so microtasks of the previous task run before it. */
-export function queueTask(run: () => void): void {
-  if (!callState.active && callState.header?.isContinued !== true) return;
+/**
+ * Queues a task. Each task runs in its own entry into the guest, so microtasks of the previous task run before it.
+ * @returns false if no call is running, so that the task is dropped
+ */
+export function queueTask(run: () => void): boolean {
+  if (!callState.active && callState.header?.isContinued !== true) return false;
   if (tasks.length === 0) startTaskTimer();
   append(tasks, keepContext(run));
+  return true;
 }
 
 /** Reads a timer, its id, or the id as text. Returns 0 for anything else. */

@@ -102,6 +102,28 @@ describe("node:fs", () => {
       },
     ],
     [
+      "gives the events of a new stream to listeners that are added after an await",
+      async (base) => {
+        const fs = process.getBuiltinModule("node:fs");
+        fs.writeFileSync(`${base}/f`, "text");
+        const missing = fs.createReadStream(`${base}/none`);
+        const found = fs.createReadStream(`${base}/f`, "utf8");
+        const written = fs.createWriteStream(`${base}/g`);
+        written.end("written");
+        for (let turn = 0; turn < 20; turn += 1) await null;
+        const code = new Promise((resolve) =>
+          missing.on("error", (error: NodeJS.ErrnoException) => resolve(error.code)),
+        );
+        const opened = new Promise((resolve) => found.on("open", (fd) => resolve(typeof fd)));
+        const finished = new Promise((resolve) =>
+          written.on("finish", () => resolve(fs.readFileSync(`${base}/g`, "utf8"))),
+        );
+        let text = "";
+        for await (const chunk of found) text += chunk;
+        return [await code, await opened, text, await finished];
+      },
+    ],
+    [
       "copies what the filter lets through",
       async (base) => {
         const fs = process.getBuiltinModule("node:fs");

@@ -1,5 +1,6 @@
 // node:fs and node:fs/promises over the volume of the call: synchronous, callback and promise forms of the same functions, and streams.
 import { PACKAGE_FILES_EXPORT } from "../../../contract/node-builtins.ts";
+import { queueTask } from "../../timers.ts";
 import { Buffer } from "../buffer/node-buffer.ts";
 import { EventEmitter } from "../events/node-events.ts";
 import { fsConstants } from "../process/os-constants.ts";
@@ -119,12 +120,7 @@ class FileReader extends adoptable(Readable) {
     this.#flags = options.flags ?? "r";
   }
   override _construct(done: Done): void {
-    attempt(done, () => {
-      if (this.fd !== null) return;
-      this.fd = core.open(toPath(this.path), this.#flags);
-      this.emit("open", this.fd);
-      this.emit("ready");
-    });
+    openLater(done, this, () => core.open(toPath(this.path), this.#flags));
   }
   override _read(size: number): void {
     const length = Math.min(size, this.#end - this.#position + 1);
@@ -163,12 +159,7 @@ class FileWriter extends adoptable(Writable) {
     this.#flags = options.flags ?? (options.start === undefined ? "w" : "r+");
   }
   override _construct(done: Done): void {
-    attempt(done, () => {
-      if (this.fd !== null) return;
-      this.fd = core.open(toPath(this.path), this.#flags);
-      this.emit("open", this.fd);
-      this.emit("ready");
-    });
+    openLater(done, this, () => core.open(toPath(this.path), this.#flags));
   }
   override _write(chunk: Uint8Array, _encoding: string, done: Done): void {
     attempt(done, () => {
@@ -185,6 +176,22 @@ class FileWriter extends adoptable(Writable) {
     if (done !== undefined) this.once("close", done);
     this.end();
   }
+}
+
+/** Opens the file of a stream in a later task, as in Node: listeners that are added after an `await` get the events. */
+function openLater(done: Done, stream: FileReader | FileWriter, open: () => number): void {
+  if (stream.fd !== null) {
+    done();
+    return;
+  }
+  const run = (): void =>
+    attempt(done, () => {
+      stream.fd = open();
+      stream.emit("open", stream.fd);
+      stream.emit("ready");
+    });
+  // While a tool loads, there are no tasks.
+  if (!queueTask(run)) run();
 }
 
 const ReadStream = callable(FileReader);
