@@ -89,8 +89,8 @@ const RESOLVED = secure(new PromiseConstructor<void>((resolve) => resolve()));
 const nothing = (): void => {};
 
 /**
- * Returns a promise that rejects some microtasks later, after answers that succeed in the same turn. If the promise of a request was resolved with it, V8 gives the stack of an error that is
- * created then the functions that await the request. Requests that succeed cost nothing more.
+ * Returns a promise that rejects some microtasks later, after answers that succeed in the same turn. If the promise of a request was resolved
+ * with it, V8 gives the stack of an error that is created then the functions that await the request. Requests that succeed cost nothing more.
  */
 function rejectLater(makeError: () => Error): Promise<unknown> {
   const later = PromisePrototypeThen(RESOLVED, nothing);
