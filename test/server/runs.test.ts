@@ -433,6 +433,26 @@ describe.for(STORES)("with %s", (kind) => {
     ]);
   });
 
+  test("the calls that undo a run have records next to those of the run", async () => {
+    await deploy("acme", "note", "export default ({ what }) => what;");
+    await deploy(
+      "acme",
+      "undone",
+      `export const capabilities = { waitFor: true, tools: ["note"] };
+       export default async (_, ctx) => {
+         await ctx.onRollback(() => ctx.tools.note({ what: "undo" }));
+         await ctx.tools.note({ what: "do" });
+         throw new Error("failed");
+       };`,
+    );
+    const { id } = await start({}, "undone");
+    const names = async (): Promise<readonly string[]> => {
+      const { body } = await api<{ items: readonly { tool: string }[] }>("GET", `${base}/calls/${id}/tree`);
+      return body.items.map(({ tool }) => tool);
+    };
+    await expect.poll(names, { timeout: 60_000 }).toEqual(["undone", "note", "note"]);
+  });
+
   test("runs are deleted after the time that the policy sets, and with their tenant", async () => {
     await deploy("gone", "refund", REFUND);
     const ended = await start({ amount: 1 }, "refund", "gone");

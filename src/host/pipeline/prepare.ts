@@ -98,6 +98,7 @@ export function prepareCall(
   const { callId, tenantId, inputText, inputBytes, input } = validated;
   const chain = new CallChain(callId, tool.definition.name, limits, options.parent);
   chain.clock = clock;
+  chain.numbers = context.run?.nestedCallNumbers;
   chain.tracked = options.tracked;
   if (options.tracked !== undefined) options.tracked.chain = chain;
   const call: PreparedCall = {

@@ -33,6 +33,12 @@ export interface ChainedRun {
   setWaiting(isWaiting: boolean): void;
 }
 
+/** Numbers of nested calls, which are part of their ids. The attempts of a durable run share them, since their calls have the same id. */
+export interface NestedCallNumbers {
+  /** Number of the latest nested call. */
+  last: number;
+}
+
 /** A nested call that has started and not ended. */
 export interface OpenNestedCall {
   readonly callId: string;
@@ -56,6 +62,8 @@ export class CallChain {
   #calls: NestedCall[] | undefined;
   #openCalls: Map<string, OpenNestedCall> | undefined;
   #begun = 0;
+  /** Set for an attempt of a durable run. */
+  numbers: NestedCallNumbers | undefined;
   /** Log of the running call. Receives the log entries of nested calls too. */
   log: CallLog | undefined;
   /** The call in the operator's list. */
@@ -142,7 +150,12 @@ export class CallChain {
     }
     root.#descendantCount += 1;
     this.#begun += 1;
-    return `${this.callId.slice(0, MAX_CALLER_ID_LENGTH)}.${this.#begun}`;
+    let number = this.#begun;
+    if (this.numbers !== undefined) {
+      this.numbers.last += 1;
+      number = this.numbers.last;
+    }
+    return `${this.callId.slice(0, MAX_CALLER_ID_LENGTH)}.${number}`;
   }
 
   /**

@@ -100,6 +100,7 @@ export class ClaimedRun {
   readonly #signals: ClaimSignals;
   /** Attempts that ended because their process was lost, and attempts to roll back that did not end. */
   #lost = 0;
+  readonly #nestedCallNumbers = { last: 0 };
 
   constructor(host: RunHost, options: ParsedRunsOptions, claim: RunClaim, signals: ClaimSignals) {
     this.#host = host;
@@ -262,12 +263,15 @@ export class ClaimedRun {
     const { approvalOf, isCounted, ...context } = prepared ?? {};
     const { tenantId, toolName, toolVersion } = run;
     const { registry } = this.#host.router;
+    // Above those of earlier claims as well: the journal has an entry for each call that they made.
+    this.#nestedCallNumbers.last = Math.max(this.#nestedCallNumbers.last, journal.size);
     const attempt = new RunAttempt({
       journal,
       seed: randomBytes(32).toString("base64url"),
       now: this.#now,
       isCounted,
       canElicit: (text) => mayElicit(text, prepared, starter),
+      nestedCallNumbers: this.#nestedCallNumbers,
       triesOtherEngines: otherEngines === "try",
       append,
       isRepeatable,

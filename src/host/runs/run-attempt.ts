@@ -47,6 +47,8 @@ export interface RunAttemptOptions {
   readonly isCounted?: boolean | undefined;
   /** Whether a client is connected that answers this request of `ctx.elicit`. Otherwise the run waits for the answer. */
   readonly canElicit?: ((text: string) => boolean) | undefined;
+  /** Numbers the calls of tools that the run makes. `last`: number of the latest one. */
+  readonly nestedCallNumbers: { last: number };
   /** Whether to repeat a journal that another engine has written. */
   readonly triesOtherEngines?: boolean | undefined;
 }
@@ -147,6 +149,10 @@ export class RunAttempt {
   get storedCode(): StoredPinnedCode | undefined {
     const { start } = this.#options.journal;
     return start && readStoredCode(start);
+  }
+
+  get nestedCallNumbers(): { last: number } {
+    return this.#options.nestedCallNumbers;
   }
 
   /** What the run waits for. */

@@ -185,6 +185,26 @@ describe("ctx.onRollback", () => {
     ]);
   });
 
+  test("calls of all attempts have ids of their own", async () => {
+    const source = `export const capabilities = { waitFor: true, tools: true };
+      export default async (_, ctx) => {
+        await ctx.onRollback(() => ctx.tools.note({ what: "undo" }));
+        await ctx.tools.note({ what: "book" });
+        await ctx.waitFor({ approval: "Pay?" });
+        await ctx.tools.note({ what: "charge" });
+        throw new Error("failed");
+      };`;
+    await acts.glovebox.addTool({ name: "noting", source }, { grant: ["waitFor", "tools"] });
+    await acts.glovebox.addTool({ name: "note", source: "export default ({ what }) => what;" });
+    const ids: string[] = [];
+    const onStart = ({ callId }: { readonly callId: string }): void => void ids.push(callId);
+    const runs = open(undefined, { prepare: async () => ({ nestedCalls: { onStart } }) });
+    const { id, waits } = await runs.start({ toolName: "noting" });
+    const run = await runs.signal(id, { approval: waits[0]?.id ?? 0, approved: true });
+    expect(rollbackOf(run)).toMatchObject([{ state: "succeeded" }]);
+    expect([ids.length, new Set(ids).size]).toEqual([3, 3]);
+  });
+
   test("a store that fails while the run is cancelled does not end it", async () => {
     const toolName = await addTool(TRIP);
     class FailingStore extends CrashingStore {
