@@ -129,6 +129,37 @@ test("does not repeat a call because a server that is not trusted says that it m
   await glovebox.removeTool("pay");
 });
 
+test("makes no call of a turn whose stream ends before the turn is over", async () => {
+  const store = new CrashingStore();
+  await using journal = await openAgentJournal({ store, id: "a" });
+  const broken: Model = async function* () {
+    yield textEvent("I will");
+    yield callEvent(one);
+  };
+  const outcome = await new AgentLoop({ model: journal.model(broken), router: journal.router(glovebox) }).run({
+    messages,
+  });
+  expect(outcome).toMatchObject({ status: "failed", error: { code: "INTERNAL" } });
+  expect(effects).toEqual([]);
+});
+
+test("stores a turn whose stream goes on after its end", async () => {
+  const store = new CrashingStore();
+  const talkative: Model = async function* (request) {
+    yield* model(request);
+    yield { type: "usage" } as never;
+  };
+  for (let count = 0; count < 2; count += 1) {
+    await using journal = await openAgentJournal({ store, id: "a" });
+    const loop = new AgentLoop({ model: journal.model(talkative), router: journal.router(glovebox) });
+    expect(await loop.run({ messages })).toMatchObject({ status: "finished", text: "Done" });
+  }
+  expect([asked, effects]).toEqual([
+    ["turn 0", "turn 1", "turn 2"],
+    ["one", "two"],
+  ]);
+});
+
 test("belongs to one process at a time", async () => {
   class Leased extends CrashingStore {
     override claim(...args: Parameters<CrashingStore["claim"]>): ReturnType<CrashingStore["claim"]> {

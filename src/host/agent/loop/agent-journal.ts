@@ -186,16 +186,22 @@ export class AgentJournal implements AsyncDisposable {
     this.#checkOpen();
     const events: ModelEvent[] = [];
     const held: ModelEvent[] = [];
+    let isStored = false;
     for await (const event of model(request)) {
+      if (isStored) {
+        // The reader of the turn ignores it.
+        yield event;
+        continue;
+      }
       events.push(event);
       if (event.type === "text-delta") yield event;
       else held.push(event);
-    }
-    // A stream without its end is requested again.
-    if (events.at(-1)?.type === "finish") {
+      if (event.type !== "finish") continue;
       await this.#append({ type: "turn", request: hash, events: JSON.parse(JSON.stringify(events)) as JsonValue[] });
+      isStored = true;
+      yield* held;
     }
-    yield* held;
+    // A stream that ends earlier is requested again. Its calls must not be made, because the next turn has other ones.
   }
 
   /**
