@@ -36,6 +36,8 @@ describe("readJsonBody()", () => {
       // Each of these values would be described by the SDK.
       [`{"params":{"capabilities":{"extensions":[${"1,".repeat(12_000)}1]}}}`, {}, 400],
       [`{"result":{"content":{${Array.from({ length: 12_000 }, (_, n) => `"k${n}":1`).join(",")}}}}`, {}, 400],
+      // The server keeps the ids of the requests that it is answering.
+      [JSON.stringify({ jsonrpc: "2.0", id: "x".repeat(257), method: "ping" }), {}, 400],
     ] as const) {
       const answer = await post(body, headers);
       expect(answer, String(body).slice(0, 20)).toHaveProperty("status", status);

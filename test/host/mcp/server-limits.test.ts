@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect, type Socket } from "node:net";
 import { fileURLToPath } from "node:url";
+import type { McpServer } from "@modelcontextprotocol/server";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { HostFunction } from "../../../src/host/executors/host-function.ts";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
@@ -143,6 +144,29 @@ describe("limits.requests", () => {
     // A cancelled request has no answer: its stream ends, and its slot is free.
     expect(await (await call).text()).not.toContain("result");
     await expect.poll(() => statusOf(post(url, modernCall("small")))).toBe(200);
+  });
+
+  test("forgets the ids of cancelled requests", async () => {
+    let server: McpServer | undefined;
+    const register = (created: McpServer) => {
+      server = created;
+    };
+    const url = await start({ register });
+    const session = await beginSession(url);
+    const { headers } = legacyRequest("", {}, session);
+    const send = (message: object) => post(url, { body: JSON.stringify({ jsonrpc: "2.0", ...message }), headers });
+    for (const id of ["one", "two", 3]) {
+      const call = send({ id, method: "tools/call", params: { name: "waits", arguments: {} } });
+      await expect.poll(() => running).toBe(1);
+      await send({ method: "notifications/cancelled", params: { requestId: id } });
+      await (await call).text();
+      await expect.poll(() => running).toBe(0);
+    }
+    const { transport } = (server as McpServer).server;
+    expect(
+      (transport as unknown as { _requestToStreamMapping: Map<unknown, unknown> })._requestToStreamMapping.size,
+    ).toBe(0);
+    expect((await send({ id: "one", method: "ping" })).status).toBe(200);
   });
 
   test("frees the slots of clients that disconnect", async () => {

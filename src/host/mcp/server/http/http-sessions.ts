@@ -52,6 +52,7 @@ const CancelledSchema = z.object({
 
 const RequestSchema = z.object({ method: z.string(), id: z.union([z.string(), z.number()]) });
 const INVALID_REQUEST = -32_600;
+const REQUEST_CANCELLED = -32_800;
 
 type CreateServer = (caller: McpCaller) => Promise<McpServer>;
 
@@ -90,6 +91,17 @@ function withEndCallback(response: Response, onEnd: () => void): Response {
 function cancelledRequest(body: unknown): string | number | undefined {
   const parsed = CancelledSchema.safeParse(body);
   return parsed.success ? parsed.data.params.requestId : undefined;
+}
+
+/**
+ * Ends the stream of a cancelled request, on which the SDK sends nothing more: the open stream would keep its quota. The SDK also keeps the id
+ * of each request until it has a response, so it gets one, which has no stream left and is dropped.
+ */
+function dropCancelled(transport: WebStandardStreamableHTTPServerTransport, id: string | number): void {
+  transport.closeSSEStream(id);
+  const error = { code: REQUEST_CANCELLED, message: "The request was cancelled" };
+  // Rejects if the request had a response before.
+  transport.send({ jsonrpc: "2.0", id, error }).catch(() => {});
 }
 
 /** Returns the id of a request; undefined for every other message. */
@@ -200,8 +212,7 @@ export class HttpSessions implements AsyncDisposable {
       const parsed = body === undefined ? {} : { parsedBody: body };
       const response = await session.transport.handleRequest(request, parsed);
       const cancelled = cancelledRequest(body);
-      // The SDK keeps the stream of a cancelled request open although it sends nothing more on it. The open stream would keep its quota.
-      if (cancelled !== undefined && response.ok) session.transport.closeSSEStream(cancelled);
+      if (cancelled !== undefined && response.ok) dropCancelled(session.transport, cancelled);
       return withEndCallback(response, release);
     } catch (thrown) {
       release();

@@ -15,6 +15,10 @@ const CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
  */
 const MAX_OTHER_VALUES = 10_000;
 
+/** Maximum length of an id in characters. The SDK keeps the ids of all requests that it is answering. */
+const MAX_ID_LENGTH = 256;
+const INVALID_REQUEST = -32_600;
+
 export interface BodyLimits {
   readonly maxBytes: number;
   readonly timeoutMs: number;
@@ -29,8 +33,8 @@ export async function readJsonBody(
 ): Promise<{ readonly value: unknown } | Response> {
   if (request.method !== "POST") return { value: undefined };
   const coding = request.headers.get("content-encoding");
-  const problem = describeNonJson(request.headers.get("content-type"));
-  if (problem !== undefined) return reject(415, problem);
+  const wrongType = describeNonJson(request.headers.get("content-type"));
+  if (wrongType !== undefined) return reject(415, wrongType);
   if (coding !== null && coding !== "identity") return reject(415, "Expected no Content-Encoding");
   const text = await readText(request, limits);
   if (typeof text !== "string") return text;
@@ -40,9 +44,8 @@ export async function readJsonBody(
     const value = isSmallJson(text)
       ? parseSmallJson(text, bounds, CODES, "The body")
       : await parseLargeText(text, bounds, CODES, "The body", request.signal);
-    if (!hasFewValues(value))
-      return reject(400, `Expected at most ${MAX_OTHER_VALUES} JSON values outside params.arguments`, -32_600);
-    return { value };
+    const problem = describeExcess(value);
+    return problem === undefined ? { value } : reject(400, problem, INVALID_REQUEST);
   } catch (error) {
     if (!(error instanceof ToolError)) throw error;
     return reject(400, `Parse error: ${error.message}`, -32_700);
@@ -53,6 +56,16 @@ const isObject = (value: unknown): value is object => typeof value === "object" 
 
 interface ToolsCall {
   readonly params: { readonly arguments?: JsonValue } | null;
+}
+
+/** Returns which limit a message exceeds. */
+function describeExcess(message: JsonValue): string | undefined {
+  const id = isObject(message) && "id" in message ? message.id : undefined;
+  if (typeof id === "string" && id.length > MAX_ID_LENGTH)
+    return `Expected an id of at most ${MAX_ID_LENGTH} characters`;
+  return hasFewValues(message)
+    ? undefined
+    : `Expected at most ${MAX_OTHER_VALUES} JSON values outside params.arguments`;
 }
 
 /** Returns whether a message has few values outside `params.arguments`. */
