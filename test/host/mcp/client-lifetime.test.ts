@@ -121,6 +121,27 @@ describe("an HTTP session", () => {
 });
 
 describe("a connection", () => {
+  test("fails if the server says too much about itself", async () => {
+    const results = {
+      ...RESULTS,
+      initialize: { ...(RESULTS.initialize as object), instructions: "x".repeat(300_000) },
+    };
+    await using server = await RecordingServer.start(({ body }, response) => {
+      const { id, method = "" } = body === "" ? {} : (JSON.parse(body) as RpcRequest);
+      if (id === undefined) return void response.writeHead(202).end();
+      const result = results[method as keyof typeof results];
+      const answer = result === undefined ? { error: { code: -32_601, message: "Method not found" } } : { result };
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
+    });
+    await using _ = withServer({ url: `${server.origin}/mcp` });
+    expect(errorOf(await call(glovebox, "up__t"))).toMatchObject({ code: "TOOL_UNAVAILABLE" });
+    expect(glovebox.mcp.servers()[0]).toMatchObject({
+      connections: 0,
+      lastError: { message: expect.stringContaining("could not be connected") },
+    });
+  });
+
   test("a connection to a program that exits on server/discover uses the older protocol", async () => {
     await using _up = withServer(stubborn("quit"));
     expect(codeOf(await call(glovebox, "up__t"))).toBe("ok");

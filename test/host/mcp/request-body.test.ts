@@ -19,6 +19,14 @@ describe("readJsonBody()", () => {
     const large = { params: { arguments: Array.from({ length: 20_000 }, (_, index) => `item ${index}`) } };
     expect(await post(JSON.stringify(large))).toEqual({ value: large });
     expect(await readBody(new Request("http://localhost/mcp"))).toEqual({ value: undefined });
+    // Arguments, and what a client answers to a tool, can be long.
+    for (const content of [
+      { params: { arguments: { text: "x".repeat(200_000) } } },
+      { params: { inputResponses: { photo: "x".repeat(200_000) } } },
+      { result: { content: "x".repeat(200_000) } },
+    ]) {
+      expect(await post(JSON.stringify(content))).toEqual({ value: content });
+    }
     for (const [body, headers, status] of [
       ["{}", { "content-type": "text/plain" }, 415],
       ["{}", { "content-type": "application/x-www-form-urlencoded" }, 415],
@@ -36,6 +44,14 @@ describe("readJsonBody()", () => {
       // Each of these values would be described by the SDK.
       [`{"params":{"capabilities":{"extensions":[${"1,".repeat(12_000)}1]}}}`, {}, 400],
       [`{"result":{"content":{${Array.from({ length: 12_000 }, (_, n) => `"k${n}":1`).join(",")}}}}`, {}, 400],
+      // The server keeps what a client says about itself.
+      [JSON.stringify({ method: "initialize", params: { clientInfo: { name: "x".repeat(70_000) } } }), {}, 400],
+      [
+        JSON.stringify({ method: "tools/call", params: { arguments: {}, _meta: { text: "x".repeat(70_000) } } }),
+        {},
+        400,
+      ],
+      [JSON.stringify({ method: "initialize", params: "x".repeat(70_000) }), {}, 400],
       // The server keeps the ids of the requests that it is answering.
       [JSON.stringify({ jsonrpc: "2.0", id: "x".repeat(257), method: "ping" }), {}, 400],
     ] as const) {

@@ -6,7 +6,7 @@ import { isJsonObject } from "../../../sandbox/contract/value-kind.ts";
 import { isThenable } from "../../util/host-callback.ts";
 import type { MessageStubs } from "./http/message-stubs.ts";
 import { answerOf, type SentRequest, sentRequest } from "./http/request-answer.ts";
-import { hasAtMost, type JsonObject } from "./reading/json-size.ts";
+import { hasAtMost, type JsonObject, sizeOf } from "./reading/json-size.ts";
 import { UNREADABLE_CODE } from "./reading/read-message.ts";
 import { TokenBucket } from "./reading/token-bucket.ts";
 
@@ -31,6 +31,13 @@ export const currentExchange: AsyncLocalStorage<TransportExchange | undefined> =
 /** Largest number of values in a message, except for tool results and listings, which have their own limits. */
 const MAX_VALUES = 10_000;
 /**
+ * Largest size, in characters and values, of the result of a request that belongs to no exchange. The SDK's client keeps what the server says about
+ * itself, such as its instructions, as long as the connection.
+ */
+const MAX_KEPT_SIZE = 262_144;
+/** Largest length of the id of a request of the server, in characters. It is kept until there is a response. */
+const MAX_ID_LENGTH = 256;
+/**
  * Rate limits for messages that the server sends unprompted. Messages over the limit are dropped. Requests have their own limit, because a
  * server waits for the response to a dropped request: many notifications must not cause that.
  */
@@ -42,7 +49,7 @@ const MAX_OPEN_REQUESTS = 32;
 const NOTICE_MS = 10_000;
 /** The code is in JSON-RPC's range for implementation-defined errors. */
 const LOST = { code: -32_000, message: "The connection was lost" } as const;
-const TOO_LARGE = { code: UNREADABLE_CODE, message: "The response has too many values" } as const;
+const TOO_LARGE = { code: UNREADABLE_CODE, message: "The response is too large" } as const;
 const NO_RESPONSE = { code: UNREADABLE_CODE, message: "It contains no response to the request" } as const;
 const NO_RESULT = { code: UNREADABLE_CODE, message: "The response is neither a result nor an error" } as const;
 
@@ -223,7 +230,8 @@ export class GuardedTransport implements Transport {
       return this.#notifications.take();
     }
     const id = toId(message.id);
-    if (id === undefined || this.#unanswered.size >= MAX_OPEN_REQUESTS || this.#unanswered.has(id)) return false;
+    if (id === undefined || id.length > MAX_ID_LENGTH || this.#unanswered.has(id)) return false;
+    if (this.#unanswered.size >= MAX_OPEN_REQUESTS) return false;
     if (!this.#requests.take()) return false;
     this.#unanswered.add(id);
     return true;
@@ -256,7 +264,9 @@ export class GuardedTransport implements Transport {
       if (replaced instanceof Promise) return replaced.then((read) => ({ jsonrpc: "2.0", id, result: read }));
       return { jsonrpc: "2.0", id, result: replaced };
     }
-    return hasAtMost(result, MAX_VALUES) ? { jsonrpc: "2.0", id, result } : toError(id, TOO_LARGE);
+    const isSmall =
+      hasAtMost(result, MAX_VALUES) && (exchange !== undefined || sizeOf(result, MAX_KEPT_SIZE) <= MAX_KEPT_SIZE);
+    return isSmall ? { jsonrpc: "2.0", id, result } : toError(id, TOO_LARGE);
   }
 }
 

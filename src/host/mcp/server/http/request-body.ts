@@ -2,6 +2,7 @@
 import { type JsonValue, ToolError } from "../../../../sandbox/contract/errors.ts";
 import { isSmallJson, parseLargeText, parseSmallJson } from "../../../json/parse-json.ts";
 import { describeNonJson } from "../../../util/json-media-type.ts";
+import { sizeOf } from "../../client/reading/json-size.ts";
 import type { Exceeded } from "./caller-quota.ts";
 import { reject, rejectOverLimit } from "./rejection.ts";
 
@@ -15,6 +16,11 @@ const CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
  */
 const MAX_OTHER_VALUES = 10_000;
 
+/**
+ * Maximum size of a message, in characters and values, apart from the arguments of a tool and what its client answers. The SDK keeps what a
+ * client says about itself as long as the session of the client.
+ */
+const MAX_OTHER_SIZE = 65_536;
 /** Maximum length of an id in characters. The SDK keeps the ids of all requests that it is answering. */
 const MAX_ID_LENGTH = 256;
 const INVALID_REQUEST = -32_600;
@@ -63,9 +69,18 @@ function describeExcess(message: JsonValue): string | undefined {
   const id = isObject(message) && "id" in message ? message.id : undefined;
   if (typeof id === "string" && id.length > MAX_ID_LENGTH)
     return `Expected an id of at most ${MAX_ID_LENGTH} characters`;
-  return hasFewValues(message)
-    ? undefined
-    : `Expected at most ${MAX_OTHER_VALUES} JSON values outside params.arguments`;
+  if (!hasFewValues(message)) return `Expected at most ${MAX_OTHER_VALUES} JSON values outside params.arguments`;
+  return sizeOf(withoutContent(message), MAX_OTHER_SIZE) > MAX_OTHER_SIZE
+    ? `Expected at most ${MAX_OTHER_SIZE} characters outside params.arguments, params.inputResponses and result`
+    : undefined;
+}
+
+/** Returns a message without the arguments of a tool and without what its client answers. */
+function withoutContent(message: JsonValue): unknown {
+  if (!isObject(message)) return message;
+  const { params } = message as Partial<ToolsCall>;
+  const other = isObject(params) ? { ...params, arguments: null, inputResponses: null } : params;
+  return { ...message, params: other ?? null, result: null };
 }
 
 /** Returns whether a message has few values outside `params.arguments`. */
