@@ -27,6 +27,7 @@ import { ValuesPage } from "./pages/values.tsx";
 import { WebhooksPage } from "./pages/webhooks.tsx";
 import { ErrorBox, Loading } from "./parts/controls.tsx";
 import { PLATFORM_LINKS, tenantLinks, titleOf } from "./parts/frame/navigation-links.ts";
+import { PageBoundary } from "./parts/frame/page-boundary.tsx";
 import { applyTheme, Shell } from "./parts/frame/shell.tsx";
 import { address, navigate, returnToKeptAddress, startRouter, urlOf } from "./state/router.ts";
 import { can, isFramed, loadMe, me, watchExpiry } from "./state/session.ts";
@@ -150,7 +151,9 @@ function App({ failure }: { readonly failure: unknown }): JSX.Element {
   if (me.value === null) return isFramed ? <ExpiredView /> : <SignInPage />;
   return (
     <Shell>
-      <Page />
+      <PageBoundary path={address.value.path.join("/")}>
+        <Page />
+      </PageBoundary>
     </Shell>
   );
 }

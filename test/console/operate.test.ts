@@ -224,6 +224,40 @@ test("stored values are found by a link, and all of them by paging", async () =>
   expect(problems).toEqual([]);
 });
 
+test("shows a time and a time zone that the browser has no text for, and an error in place of a page that fails", async () => {
+  const { api } = suite.under;
+  const base = "/v1/tenants/times";
+  await api("POST", "/v1/tenants", { id: "times" });
+  const source = "export const capabilities = { kv: true };\nexport default () => 1;";
+  await api("POST", `${base}/tools`, { name: "keep", source, approve: true });
+  const inNanoseconds = await api("PUT", `${base}/kv/keep/values/late`, { value: 1, expiresAt: 9e15 });
+  expect(inNanoseconds.status).toBe(422);
+  await api("PUT", `${base}/kv/keep/values/late`, { value: 1, expiresAt: 8.64e15 });
+  const { page, problems, go } = await open();
+  // A value that an earlier version has stored.
+  await page.route(/\/v1\/tenants\/times\/kv\/keep\?/, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, body: (await response.text()).replaceAll("8640000000000000", "9000000000000000") });
+  });
+  await go("/t/times/kv?tool=keep");
+  await page.getByText("9000000000000000").waitFor();
+  await go("/t/times/schedules");
+  await press(page, "New schedule");
+  await page.getByLabel("Time zone").fill("");
+  await page.getByText("None with this pattern and time zone").waitFor();
+  expect(problems).toEqual([]);
+  await go("/t/times/webhooks");
+  await page.evaluate(() => {
+    Date.prototype.toISOString = () => {
+      throw new RangeError("A page that fails");
+    };
+  });
+  await page.locator('a[href$="/t/times/audit"]').click();
+  await page.getByRole("alert").getByText("A page that fails").waitFor();
+  await page.locator('a[href$="/t/times/schedules"]').click();
+  await page.getByRole("button", { name: "New schedule" }).first().waitFor();
+});
+
 test("a link to an unknown tab opens the first one", async () => {
   const { body } = await suite.under.api<{ id: string }>("POST", `${OPS}/tools/echo/calls`, { input: { n: 1 } });
   const { page, problems, go } = await open();

@@ -12,13 +12,11 @@ import { JsonField } from "../parts/input-form/value-fields.tsx";
 import { unchanged } from "../state/changes.ts";
 import { collect } from "../state/collect.ts";
 import { firstCommand } from "../state/first-commands.ts";
-import { formatUtc, locale } from "../state/format.ts";
+import { formatInZone, formatUtc, locale } from "../state/format.ts";
 import type { FormProps, TenantProps } from "../state/props.ts";
 import { useResource } from "../state/resource.ts";
 import { urlOf } from "../state/router.ts";
 import { can, client, request } from "../state/session.ts";
-
-const MS_PER_MINUTE = 60_000;
 
 /** A tenant can have as many. */
 const MAX_SCHEDULES = 1_000;
@@ -120,12 +118,9 @@ function Actions({ tenantId, schedule, reload }: ActionsProps): JSX.Element {
 /** A time in a schedule's own zone, with the local time in its tooltip. */
 function InZone({ at, timeZone }: { readonly at: number | null; readonly timeZone: string }): JSX.Element {
   if (at === null) return <span class="faint">none</span>;
-  // A pattern with six parts has runs within a minute.
-  const timeStyle = at % MS_PER_MINUTE === 0 ? "short" : "medium";
-  const text = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle, timeZone }).format(at);
   return (
     <time dateTime={new Date(at).toISOString()} title={`${new Date(at).toLocaleString(locale)} here, ${formatUtc(at)}`}>
-      {text}
+      {formatInZone(at, timeZone)}
     </time>
   );
 }
@@ -222,6 +217,8 @@ const SHOWN_RUNS = 5;
 function NextRuns({ cron, timeZone }: Pick<Schedule, "cron" | "timeZone">): JSX.Element {
   const { value, error } = useResource(`runs ${cron} ${timeZone}`, async () => {
     const { Cron } = await import("croner");
+    // croner takes the browser's zone instead, which the server does not.
+    if (timeZone === "") return [];
     try {
       return new Cron(cron, { timezone: timeZone, paused: true, mode: "5-or-6-parts" }).nextRuns(SHOWN_RUNS);
     } catch {

@@ -4,7 +4,7 @@ import { ApiError } from "glovebox/client";
 import type { ComponentChildren, JSX, TargetedKeyboardEvent, TargetedMouseEvent } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { serverNow } from "../state/clock.ts";
-import { formatAge, formatTime, formatUtc } from "../state/format.ts";
+import { formatAge, formatTime, formatUtc, isDateTime } from "../state/format.ts";
 
 type ButtonProps = Omit<JSX.IntrinsicElements["button"], "onClick"> & {
   readonly kind?: "primary" | "plain" | "danger" | "quiet";
@@ -211,6 +211,7 @@ interface TimeProps {
 /** A local time, with UTC in its tooltip. */
 export function Time({ at, isAge = false, now = serverNow() }: TimeProps): JSX.Element {
   if (at === null) return <span class="faint">never</span>;
+  if (!isDateTime(at)) return <span>{String(at)}</span>;
   return (
     <time dateTime={new Date(at).toISOString()} title={formatUtc(at)}>
       {isAge ? formatAge(at, now) : formatTime(at)}

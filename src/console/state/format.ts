@@ -61,7 +61,21 @@ export function formatTime(at: number): string {
   return (isToday ? timeOnly : dateTime).format(at);
 }
 
+/** Whether a time in ms since 1970 is within the range of a `Date`. Stored values can have others, such as one in nanoseconds. */
+export const isDateTime = (at: number): boolean => !Number.isNaN(new Date(at).getTime());
+
 export const formatUtc = (at: number): string => `${new Date(at).toISOString().replace("T", " ").replace("Z", "")} UTC`;
+
+/** Returns a time in a time zone, or in UTC if the browser does not know the zone. */
+export function formatInZone(at: number, timeZone: string): string {
+  // A pattern with six parts has runs within a minute.
+  const timeStyle = at % MS_PER_MINUTE === 0 ? "short" : "medium";
+  try {
+    return new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle, timeZone }).format(at);
+  } catch {
+    return formatUtc(at);
+  }
+}
 
 /** Returns how long ago a time is, or in how long it comes. */
 export function formatAge(at: number, now: number = serverNow()): string {

@@ -10,7 +10,7 @@ import type { App, ServerDependencies } from "../context.ts";
 import { RequestError } from "../request-error.ts";
 import { respondWithJson, respondWithStream } from "../responses.ts";
 import { addRoute, json } from "../route.ts";
-import { ToolNameParamSchema } from "../schemas/common.ts";
+import { MAX_TIME, ToolNameParamSchema } from "../schemas/common.ts";
 import { QuotasResponseSchema, UsageSchema } from "../schemas/operation.ts";
 import { TenantParamsSchema } from "./tenants.ts";
 
@@ -19,7 +19,7 @@ const MAX_DAYS = 400;
 /** Maximum number of rows of a JSON response. CSV is streamed, so it has no such limit. */
 const MAX_ROWS = 50_000;
 
-const TimeSchema = z.coerce.number().int().min(0).max(8.64e15);
+const TimeSchema = z.coerce.number().int().min(0).max(MAX_TIME);
 const UsageQuerySchema = z.strictObject({
   from: TimeSchema.optional().describe("First hour in ms since 1970. Default: 30 days ago"),
   until: TimeSchema.optional().describe("End in ms since 1970, exclusive. Default: now"),

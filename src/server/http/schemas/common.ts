@@ -41,7 +41,9 @@ export const numberPageQuery = () =>
       .transform(Number),
   );
 
-export const TimeSchema = z.int().describe("Time in ms since 1970");
+/** Greatest time of a `Date`, in ms since 1970. */
+export const MAX_TIME = 8.64e15;
+export const TimeSchema = z.int().max(MAX_TIME).describe("Time in ms since 1970");
 
 export const AnyJsonSchema = z.any().describe("Any JSON value");
 
