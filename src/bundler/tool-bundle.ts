@@ -61,9 +61,10 @@ export interface BundleLimits {
 }
 
 /**
- * Sized so that natural, typescript, sql.js, jsdom and @elevenlabs/elevenlabs-js (over 5,000 files) can be bundled, and so that compiling the largest bundle stays near 0.6 s, because
- * `dispose()` cannot interrupt compilation. A zod tool builds in 60 MiB, one with natural in 450 MiB. 381 bytes of hostile TypeScript (an
- * enum that doubles a string 30 times) took esbuild past 9 GiB in 10 s.
+ * Sized so that natural, typescript, sql.js, jsdom and @elevenlabs/elevenlabs-js (over 5,000 files) can be bundled, and
+ * so that compiling the largest bundle stays near 0.6 s, because `dispose()` cannot interrupt compilation. A zod tool
+ * builds in 60 MiB, one with natural in 450 MiB. 381 bytes of hostile TypeScript (an enum that doubles a string 30
+ * times) took esbuild past 9 GiB in 10 s.
  */
 export const DEFAULT_BUNDLE_LIMITS: BundleLimits = {
   sourceBytes: 2 * 1024 * 1024,

@@ -104,10 +104,11 @@ const isCall = (_status: number, body: unknown): boolean =>
 /**
  * The methods that concern one tenant.
  *
- * Every method rejects with an {@link ApiError} if the server answers with an error, and with the code NETWORK if there is no complete response,
- * TIMEOUT if it takes too long, INVALID_RESPONSE if it is not one of the API, or RESPONSE_TOO_LARGE. Common codes are UNAUTHENTICATED and FORBIDDEN for the key, NOT_FOUND for a name or an id, INVALID for a field, and RATE_LIMITED. An invalid argument
- * is a `TypeError` whose `code` is PARAM_INVALID. A method that yields a list throws these errors while the list is read. `@throws` names only
- * what a method has in addition.
+ * Every method rejects with an {@link ApiError} if the server answers with an error, and with the code NETWORK if there
+ * is no complete response, TIMEOUT if it takes too long, INVALID_RESPONSE if it is not one of the API, or
+ * RESPONSE_TOO_LARGE. Common codes are UNAUTHENTICATED and FORBIDDEN for the key, NOT_FOUND for a name or an id,
+ * INVALID for a field, and RATE_LIMITED. An invalid argument is a `TypeError` whose `code` is PARAM_INVALID. A method
+ * that yields a list throws these errors while the list is read. `@throws` names only what a method has in addition.
  * @example
  * ```typescript
  * import { createClient } from "glovebox/client";
@@ -197,8 +198,9 @@ export class TenantClient {
 
   /**
    * Deploys a tool: `{ source }` or `{ files, entry }`, with the options of the API.
-   * @throws {ApiError} BUNDLE_FAILED for code that cannot be built; PARAM_INVALID for an invalid tool; CAPABILITY_DENIED for a capability or a package that the
-   *   policy does not allow; QUOTA_EXCEEDED for too many tools or versions, or too much stored data
+   * @throws {ApiError} BUNDLE_FAILED for code that cannot be built; PARAM_INVALID for an invalid tool;
+   *   CAPABILITY_DENIED for a capability or a package that the policy does not allow; QUOTA_EXCEEDED for too many tools
+   *   or versions, or too much stored data
    */
   async deploy(upload: object): Promise<Deployed> {
     return await this.#client.request("POST", `${this.#path}/tools`, { body: upload });
@@ -286,8 +288,8 @@ export class TenantClient {
 
   /**
    * Sets an alias to what it ran before its latest change.
-   * @throws {ApiError} CONFLICT if there is nothing to go back to, or its version was deleted; PRECONDITION_FAILED if the release has changed since it
-   *   was read
+   * @throws {ApiError} CONFLICT if there is nothing to go back to, or its version was deleted; PRECONDITION_FAILED if
+   *   the release has changed since it was read
    */
   async rollback(tool: string, alias: string, options: ChangeOptions = {}): Promise<Release> {
     return await this.#client.request("POST", `${this.#releasePath(tool, alias)}/rollback`, toChange(options, false));

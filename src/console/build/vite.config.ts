@@ -1,4 +1,5 @@
-// Builds the console, for a server that runs from its sources; the build of the package names dist/console. Everything is bundled: the page loads nothing of another origin.
+// Builds the console, for a server that runs from its sources; the build of the package names dist/console. Everything
+// is bundled: the page loads nothing of another origin.
 import { fileURLToPath } from "node:url";
 import { defineConfig, type UserConfig } from "vite";
 import { editorLibraries, TYPESCRIPT } from "../editor/libraries.ts";

@@ -46,8 +46,9 @@ export function toHttpStatus(error: FailedCall): number {
 }
 
 /**
- * Returns the value of the `Retry-After` header of a failed call, in whole seconds of at least 1: `details.retryAfterMs` rounded up, or 1
- * without it for OVERLOADED and for recoverable reasons of TOOL_UNAVAILABLE with status 503. Returns undefined if the status is neither 429 nor 503, or if no time is known. Never throws.
+ * Returns the value of the `Retry-After` header of a failed call, in whole seconds of at least 1:
+ * `details.retryAfterMs` rounded up, or 1 without it for OVERLOADED and for recoverable reasons of TOOL_UNAVAILABLE
+ * with status 503. Returns undefined if the status is neither 429 nor 503, or if no time is known. Never throws.
  * @example
  * ```ts
  * import { toRetryAfterSeconds } from "glovebox";

@@ -1,5 +1,5 @@
-// Durable runs of code: run_code starts a run, and answers with its id when it waits for a person. The tool get_run looks it up. Each attempt is a call
-// of run_code with the run in its context.
+// Durable runs of code: run_code starts a run, and answers with its id when it waits for a person. The tool get_run
+// looks it up. Each attempt is a call of run_code with the run in its context.
 import { randomUUID } from "node:crypto";
 import { type ErrorDetails, type JsonValue, ToolError, toToolError } from "../../sandbox/contract/errors.ts";
 import { type CallContext, NO_USAGE } from "../contract/tool-call.ts";
@@ -76,8 +76,8 @@ export class CodeRuns implements AsyncDisposable {
   }
 
   /**
-   * Starts a run for a call of run_code, and waits until it has ended or waits. If the call is stopped before, its caller never receives the id of the
-   * run: the run is cancelled.
+   * Starts a run for a call of run_code, and waits until it has ended or waits. If the call is stopped before, its
+   * caller never receives the id of the run: the run is cancelled.
    */
   async start(call: PreparedCall): Promise<Execution> {
     const { tenantId, context, definition, input, signal } = call;

@@ -1,8 +1,9 @@
 // What the operator's log says about the connection to NATS and about executors.
 
 /**
- * A change of the connection to NATS or of an executor. `nats-unreachable`: the first connection has failed and is tried again; `nats-lost` and
- * `nats-connected`: the connection was lost, and is there (again); `nats-denied`: the NATS server rejects the credentials; `executor-lost`: an executor is silent, or has restarted while calls ran;
+ * A change of the connection to NATS or of an executor. `nats-unreachable`: the first connection has failed and is
+ * tried again; `nats-lost` and `nats-connected`: the connection was lost, and is there (again); `nats-denied`: the NATS
+ * server rejects the credentials; `executor-lost`: an executor is silent, or has restarted while calls ran;
  * `executor-returned`: a lost executor has come back.
  */
 export interface FleetEvent {

@@ -301,8 +301,8 @@ export class Glovebox implements AsyncDisposable {
 
   /**
    * Lists the tools that a tenant may call now, sorted by name. Each has its definition and `metadata`, as from
-   * `glovebox.router.describeTools()`; `glovebox.router.listTools()` returns the definitions alone. Includes tools of upstream servers. Excludes tools
-   * whose flags do not resolve within 1 s.
+   * `glovebox.router.describeTools()`; `glovebox.router.listTools()` returns the definitions alone. Includes tools of
+   * upstream servers. Excludes tools whose flags do not resolve within 1 s.
    * @throws {ToolError} as a rejection: PARAM_INVALID for options other than `{ tenantId }`, and for a missing or unexpected tenant; INTERNAL if
    *   the `tenants` option returns no valid policy for the tenant
    */

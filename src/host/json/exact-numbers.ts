@@ -44,7 +44,10 @@ export function readNumber(text: string): WrittenNumber | undefined {
 
 const shorten = (text: string): string => (text.length > MAX_QUOTED ? `${text.slice(0, MAX_QUOTED - 1)}…` : text);
 
-/** Returns what is wrong with a number that would be sent as another one. The last digits of a fraction do not matter; those of an integer may name something. */
+/**
+ * Returns what is wrong with a number that would be sent as another one. The last digits of a fraction do not matter;
+ * those of an integer may name something.
+ */
 export function digitsIssueOf(text: string, { value, isWhole, isExact }: WrittenNumber): string | undefined {
   if (!Number.isFinite(value)) return `${shorten(text.trim())} is too large for a number`;
   if (!isWhole || isExact) return undefined;

@@ -1,5 +1,6 @@
-// Collects the spans that a tool reports of its own work. The reports come from the guest through its worker process, so both are untrusted: the number
-// is limited, each report is parsed strictly, and all times are clamped to the execution of the call.
+// Collects the spans that a tool reports of its own work. The reports come from the guest through its worker process,
+// so both are untrusted: the number is limited, each report is parsed strictly, and all times are clamped to the
+// execution of the call.
 import * as z from "zod";
 import { monotonicMs } from "../../sandbox/contract/monotonic-time.ts";
 import { strictObject } from "../../sandbox/contract/plain-object.ts";

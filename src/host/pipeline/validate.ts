@@ -72,7 +72,10 @@ function readArgumentsText(text: unknown): string {
   return text;
 }
 
-/** Creates the error for a tool that the caller cannot call. It is the same for a tool that is switched off, so it does not disclose that the tool exists. */
+/**
+ * Creates the error for a tool that the caller cannot call. It is the same for a tool that is switched off, so it does
+ * not disclose that the tool exists.
+ */
 export function noSuchTool(toolName: string): ToolError {
   const shown = toolName.slice(0, 128);
   const message = `There is no tool named ${JSON.stringify(shown)} that can be called`;

@@ -14,8 +14,9 @@ export interface RecordOptions {
    */
   readonly maxBytes?: number | undefined;
   /**
-   * Replaces what must not be recorded, as `createRedactor()` does: in the arguments, in the inputs and answers of capabilities, in the
-   * output, and in each chunk of a stream. It receives values parsed from JSON. A tool that computes with a replaced value has another output when it is replayed.
+   * Replaces what must not be recorded, as `createRedactor()` does: in the arguments, in the inputs and answers of
+   * capabilities, in the output, and in each chunk of a stream. It receives values parsed from JSON. A tool that
+   * computes with a replaced value has another output when it is replayed.
    */
   readonly redact?: ((value: JsonValue) => unknown) | undefined;
 }

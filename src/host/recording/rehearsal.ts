@@ -78,8 +78,9 @@ export interface RehearsalReport {
   /** Groups of calls that are not identical, the largest first. */
   readonly groups: readonly RehearsalGroup[];
   /**
-   * Resource usage of the replayed calls that are identical or different: the others have stopped early. `executeMs` is the duration; a replay's is estimated, from the waits of the recorded call and the CPU time of
-   * the replay. `peakBytes` is 0 where it cannot be measured (see `ToolUsage`).
+   * Resource usage of the replayed calls that are identical or different: the others have stopped early. `executeMs` is
+   * the duration; a replay's is estimated, from the waits of the recorded call and the CPU time of the replay.
+   * `peakBytes` is 0 where it cannot be measured (see `ToolUsage`).
    */
   readonly resources: {
     readonly cpuMs: ResourceChange;

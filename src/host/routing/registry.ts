@@ -71,8 +71,9 @@ export interface ToolRegistry {
   /** Returns false if there is no such tool. A tenant cannot remove a global tool. */
   remove(toolName: string, tenantId?: string): boolean;
   /**
-   * Replaces the tool of the same name and owner in one step: each look-up finds one of the two, and a listener is called once. Returns false and changes nothing if that owner has no tool of this name. For a registry without this method, the router
-   * calls `remove` and `add` in the same turn of the event loop.
+   * Replaces the tool of the same name and owner in one step: each look-up finds one of the two, and a listener is
+   * called once. Returns false and changes nothing if that owner has no tool of this name. For a registry without this
+   * method, the router calls `remove` and `add` in the same turn of the event loop.
    * @throws {ToolError} PARAM_INVALID for a value that is not a registered tool
    */
   replace?(tool: RegisteredTool): boolean;

@@ -86,8 +86,9 @@ export type RunContext = Pick<
    */
   readonly isCounted?: boolean | undefined;
   /**
-   * Returns for how long, in ms, a call that the run makes with `ctx.tools` waits for a person's approval (default: as long as the run); undefined
-   * if it needs none. The run then waits, and `signal` decides as about `ctx.waitFor({ approval })`. If it rejects, the call is not made, and the run continues later.
+   * Returns for how long, in ms, a call that the run makes with `ctx.tools` waits for a person's approval (default: as
+   * long as the run); undefined if it needs none. The run then waits, and `signal` decides as about
+   * `ctx.waitFor({ approval })`. If it rejects, the call is not made, and the run continues later.
    * @default no call needs an approval
    */
   readonly approvalOf?: ((toolName: string) => Promise<{ readonly expiresInMs?: number } | undefined>) | undefined;

@@ -37,7 +37,10 @@ const HOST_REASONS: ReadonlySet<unknown> = new Set([
   ...["closed", "shutting_down", "circuit_open", "quota_store_failed", "tenant_suspended"],
 ]);
 
-/** Returns the time in ms after which a run that could not begin its attempt tries again; undefined if the attempt has begun or must not be repeated. */
+/**
+ * Returns the time in ms after which a run that could not begin its attempt tries again; undefined if the attempt has
+ * begun or must not be repeated.
+ */
 export function retryAfter(result: ToolResult): number | undefined {
   if (result.success) return undefined;
   const { executeMs, startMs, cpuMs, queueMs } = result.usage;

@@ -241,7 +241,8 @@ export class Runs implements AsyncDisposable {
   /**
    * Continues a run that is suspended, or whose process is gone, or waits for its attempt that is under way here.
    * @returns the run when it waits again or has ended; undefined if it does not exist, has ended, or another process has claimed it
-   * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, and for a tenant that does not match the tenancy; TOOL_UNAVAILABLE after `close()`
+   * @throws {ToolError} PARAM_INVALID, as a rejection, for an id that is not a string, and for a tenant that does not
+   *   match the tenancy; TOOL_UNAVAILABLE after `close()`
    */
   async resume(id: string, options: RunOwner = {}): Promise<RunRecord | undefined> {
     return await deferFailure(() => this.#active.resumeOrJoin(this.#keyOf(id, options)));

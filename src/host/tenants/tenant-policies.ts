@@ -68,11 +68,12 @@ export type TenantLookup = (tenantId: string) => TenantOptions | undefined | Pro
  *
  * A record overrides the defaults for the tenants that it lists. All other tenants have the defaults.
  *
- * A function decides for every tenant and can be asynchronous. It returns `{}` for a tenant with the defaults. If it throws, rejects, returns
- * undefined or an invalid policy, or does not answer within `tenantCache.timeoutMs`, the call or other method is denied with INTERNAL, and
- * `onError` receives the cause. A policy that it returns synchronously is used for one call; the same object is parsed once in `tenantCache.ttlMs`, so return a
- * new object for a changed policy. Asynchronous answers are cached according to `tenantCache`. Calls of one tenant share a pending look-up,
- * and each call waits within its own timeout.
+ * A function decides for every tenant and can be asynchronous. It returns `{}` for a tenant with the defaults. If it
+ * throws, rejects, returns undefined or an invalid policy, or does not answer within `tenantCache.timeoutMs`, the call
+ * or other method is denied with INTERNAL, and `onError` receives the cause. A policy that it returns synchronously is
+ * used for one call; the same object is parsed once in `tenantCache.ttlMs`, so return a new object for a changed
+ * policy. Asynchronous answers are cached according to `tenantCache`. Calls of one tenant share a pending look-up, and
+ * each call waits within its own timeout.
  */
 export type Tenants = { readonly [tenantId: string]: TenantOptions } | TenantLookup;
 

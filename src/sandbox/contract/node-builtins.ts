@@ -86,8 +86,8 @@ export function findBuiltin(specifier: string): string | undefined {
 }
 
 /**
- * Export of the async_hooks module that bundles use to propagate an AsyncLocalStorage (`bundler/compile/transforms/await-context.ts`). An import cannot have
- * this name.
+ * Export of the async_hooks module that bundles use to propagate an AsyncLocalStorage
+ * (`bundler/compile/transforms/await-context.ts`). An import cannot have this name.
  */
 export const ACTIVATION_EXPORT = "#activation";
 

@@ -1,6 +1,6 @@
-// The guest's clock. It has two variants that are frozen while the guest runs: a coarse clock advances when the worker enters the guest, a
-// fixed clock has the time that the worker states on each entry. Proxies replace all functions of V8 that read the time; the guest cannot distinguish them
-// from V8's functions or reach V8's functions through them.
+// The guest's clock. It has two variants that are frozen while the guest runs: a coarse clock advances when the worker
+// enters the guest, a fixed clock has the time that the worker states on each entry. Proxies replace all functions of
+// V8 that read the time; the guest cannot distinguish them from V8's functions or reach V8's functions through them.
 import {
   DateConstructor,
   DateNow,

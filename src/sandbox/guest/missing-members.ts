@@ -194,10 +194,11 @@ function toDenial(text: string, capability: string, stack: string): GuestError {
 }
 
 /**
- * Converts what a tool has thrown to a GuestError. A ReferenceError for the global of an engine feature names the feature. A TypeError that was certainly caused by a missing member of ctx becomes an error that
- * names the capability. Another TypeError about `undefined` carries the names of the missing members, since `async (_, { kv }) => kv.get()`
- * does not tell in the isolate which variable was undefined; the host reads it from the source. Names are not compared with the
- * capabilities that the host has defined, so that a tool cannot find out which exist.
+ * Converts what a tool has thrown to a GuestError. A ReferenceError for the global of an engine feature names the
+ * feature. A TypeError that was certainly caused by a missing member of ctx becomes an error that names the capability.
+ * Another TypeError about `undefined` carries the names of the missing members, since `async (_, { kv }) => kv.get()`
+ * does not tell in the isolate which variable was undefined; the host reads it from the source. Names are not compared
+ * with the capabilities that the host has defined, so that a tool cannot find out which exist.
  */
 export function toCallError(thrown: unknown): GuestError {
   const denial = toFeatureError(thrown);

@@ -94,8 +94,8 @@ export class RequestAuthenticator implements AsyncDisposable {
   }
 
   /**
-   * Returns the principal of a request; undefined for a header that is missing or malformed, and a key that is unknown, expired, revoked or of a tenant
-   * that does not exist. All of these look the same to the caller.
+   * Returns the principal of a request; undefined for a header that is missing or malformed, and a key that is unknown,
+   * expired, revoked or of a tenant that does not exist. All of these look the same to the caller.
    * @param header value of the Authorization header
    * @param cookie value of the Cookie header, ignored if there is an Authorization header
    * @throws {RequestError} as {@link TokenVerifier.verify}

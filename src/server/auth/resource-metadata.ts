@@ -1,5 +1,6 @@
-// Describes for MCP clients which authorization server issues the tokens that the server accepts: OAuth 2.0 Protected Resource Metadata (RFC 9728), which
-// the authorization specification of MCP requires. A server that accepts API keys only has no authorization server to name, and no metadata.
+// Describes for MCP clients which authorization server issues the tokens that the server accepts: OAuth 2.0 Protected
+// Resource Metadata (RFC 9728), which the authorization specification of MCP requires. A server that accepts API keys
+// only has no authorization server to name, and no metadata.
 import { isSecureUrl } from "../../host/util/address-host.ts";
 import type { ServerConfig } from "../config/server-options.ts";
 import { ROUTE_SCOPES } from "./scopes.ts";

@@ -44,7 +44,10 @@ export async function deleteExpiredCalls(db: Db, now: number, onError: (error: u
   }
 }
 
-/** Deletes expired calls and sessions, and sweeps stores, soon after the start and then once an hour. Several servers may do so at the same time. Dispose it to stop. */
+/**
+ * Deletes expired calls and sessions, and sweeps stores, soon after the start and then once an hour. Several servers
+ * may do so at the same time. Dispose it to stop.
+ */
 export function startRetention(
   { db, clock }: Pick<OpenDatabase, "db" | "clock">,
   stores: readonly { sweep(onError: (error: unknown) => void): Promise<void> }[],

@@ -64,8 +64,8 @@ export const ServerOptionsSchema = z.strictObject({
   /** Longest time in ms that running calls have to finish when the server stops. */
   drainMs: z.int().min(0).max(300_000).default(25_000),
   /**
-   * Maximum number of streams that a tenant may have open in one process of the server: events of calls, streamed calls, requests over MCP, exports. More are
-   * answered with 429. The tenants together can have 2,048.
+   * Maximum number of streams that a tenant may have open in one process of the server: events of calls, streamed
+   * calls, requests over MCP, exports. More are answered with 429. The tenants together can have 2,048.
    */
   maxStreamsPerTenant: z.int().min(1).max(2_048).default(256),
   /** Maximum number of streams that one key or user of a tenant may have open. A key of the platform is limited per tenant only. */

@@ -44,7 +44,10 @@ export const DeploymentSchema = z.union(
     z.strictObject({
       source: z.string().min(1),
       mode: SourceModeSchema.optional(),
-      /** Source map of `source` as JSON, if that is a bundle. Its paths are relative to the tool's folder. Logs and errors then name the author's files. */
+      /**
+       * Source map of `source` as JSON, if that is a bundle. Its paths are relative to the tool's folder. Logs and
+       * errors then name the author's files.
+       */
       sourceMap: z.string().min(2).max(MAX_SOURCE_MAP_LENGTH).optional(),
       ...uploadFields,
     }),

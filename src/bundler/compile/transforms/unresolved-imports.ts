@@ -1,5 +1,6 @@
-// Imports of packages that lead nowhere: to a package or file that is not installed, or to a path that is computed at run time. In Node they fail when
-// they are reached, often inside try; in a bundle, too. Static imports, and imports of the tool's own files, fail the build.
+// Imports of packages that lead nowhere: to a package or file that is not installed, or to a path that is computed at
+// run time. In Node they fail when they are reached, often inside try; in a bundle, too. Static imports, and imports of
+// the tool's own files, fail the build.
 import type { Message } from "esbuild";
 
 /** The argument of an import in a file: esbuild's line, counted from 1, and its column and length in bytes. */

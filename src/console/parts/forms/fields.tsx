@@ -126,7 +126,10 @@ interface FilterFieldProps {
   readonly type?: "search" | "number";
 }
 
-/** Text of a filter. It applies with Enter, when the field is left, and when it is cleared. Until then, what is typed stays while the page refreshes. */
+/**
+ * Text of a filter. It applies with Enter, when the field is left, and when it is cleared. Until then, what is typed
+ * stays while the page refreshes.
+ */
 export function FilterField({ label, value, onFilter, type = "search" }: FilterFieldProps): JSX.Element {
   const [typed, setTyped] = useState<string>();
   const apply = (text: string): void => {

@@ -1,5 +1,6 @@
-// Agent loops as durable runs: keeps the turns of the model and the results of calls in a journal, so that a loop whose process died goes on in another
-// one, without asking the model again for what it has said, and without making a call twice.
+// Agent loops as durable runs: keeps the turns of the model and the results of calls in a journal, so that a loop whose
+// process died goes on in another one, without asking the model again for what it has said, and without making a call
+// twice.
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { isRepeatableTool } from "../../../sandbox/contract/definition.ts";
@@ -19,7 +20,10 @@ import type { AgentOutcome } from "./agent-events.ts";
 
 /** Options of {@link openAgentJournal}. */
 export interface AgentJournalOptions {
-  /** Keeps the journals. It can have durable runs too. Name it in `createGlovebox({ runStores })`, so that `deleteTenant` removes a tenant's journals. */
+  /**
+   * Keeps the journals. It can have durable runs too. Name it in `createGlovebox({ runStores })`, so that
+   * `deleteTenant` removes a tenant's journals.
+   */
   readonly store: RunStore;
   /** Id of the loop's run, unique for its tenant. */
   readonly id: string;

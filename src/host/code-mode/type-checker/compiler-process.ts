@@ -1,5 +1,6 @@
-// One warm process of the TypeScript compiler. It checks one file at a time against one declaration file, has an empty environment, can read
-// nothing but the compiler's own declaration files, and is killed when a check takes too long or too much memory. type-checker.ts queues the checks and starts these processes.
+// One warm process of the TypeScript compiler. It checks one file at a time against one declaration file, has an empty
+// environment, can read nothing but the compiler's own declaration files, and is killed when a check takes too long or
+// too much memory. type-checker.ts queues the checks and starts these processes.
 import { type ChildProcess, spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -79,8 +80,8 @@ const MAX_DIAGNOSTICS = 20;
 const MAX_TYPES = 5;
 const IS_ERROR = 1;
 /**
- * Messages about types that are `any` because none is written. In code that models write they are not treated as errors. The option stays on, because without
- * it an empty array that is filled later has elements of type `never`.
+ * Messages about types that are `any` because none is written. In code that models write they are not treated as
+ * errors. The option stays on, because without it an empty array that is filled later has elements of type `never`.
  */
 const isImplicitAny = (code: number): boolean => code >= 7_005 && code <= 7_057;
 

@@ -1,5 +1,5 @@
-// Enforces rate limits and period quotas of tenants and callers: checks them before a call is admitted, and charges its usage when it has ended. Fails closed: if the
-// store does not answer, the call is denied.
+// Enforces rate limits and period quotas of tenants and callers: checks them before a call is admitted, and charges its
+// usage when it has ended. Fails closed: if the store does not answer, the call is denied.
 
 import { ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import type { CallContext, ToolUsage } from "../../contract/tool-call.ts";
@@ -67,7 +67,8 @@ export class TenantQuotas {
 
   /**
    * Counts a call on all accounts, or on none. Synchronous if the store is.
-   * @throws {ToolError} QUOTA_EXCEEDED with `retryAfterMs`; TOOL_UNAVAILABLE if the store failed; CANCELLED. If the store is asynchronous, rejects with them
+   * @throws {ToolError} QUOTA_EXCEEDED with `retryAfterMs`; TOOL_UNAVAILABLE if the store failed; CANCELLED. If the
+   *   store is asynchronous, rejects with them
    */
   admit(accounts: readonly QuotaAccount[], signal?: AbortSignal): void | Promise<void> {
     for (const { id } of accounts)

@@ -23,7 +23,10 @@ const MAX_BUNDLE_BYTES = 32 * MiB;
 export interface WorkerIsolates {
   /** Those with a call: one that runs, waits for the process to start, or has ended but has not stopped yet. */
   readonly running: number;
-  /** Those kept for the next call (`isolateLifetime: "tool"`), one for each tool and tenant, at most 16; and the interpreter of an unused Python process. */
+  /**
+   * Those kept for the next call (`isolateLifetime: "tool"`), one for each tool and tenant, at most 16; and the
+   * interpreter of an unused Python process.
+   */
   readonly warm: number;
   /** Those of sessions in which no call runs. */
   readonly sessions: number;

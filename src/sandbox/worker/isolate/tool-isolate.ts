@@ -72,8 +72,9 @@ const HEAP_READING_MS = 1;
  * Owns one isolate. Use: `boot`, `load`, then any number of `call`s, one after the other. The owner must `dispose` it, which also stops
  * running code.
  *
- * Each entry into the guest is an `apply` on another thread, or an `applySync` on this one. The promise of an `apply` settles when the thread has left the isolate and all microtasks are done (measured).
- * `#running` counts these entries, so that a disposed isolate can be distinguished from one whose code has really stopped.
+ * Each entry into the guest is an `apply` on another thread, or an `applySync` on this one. The promise of an `apply`
+ * settles when the thread has left the isolate and all microtasks are done (measured). `#running` counts these entries,
+ * so that a disposed isolate can be distinguished from one whose code has really stopped.
  */
 export class ToolIsolate {
   readonly #engine: Engine;

@@ -24,7 +24,10 @@ export interface CallsTable {
   output: string | null;
   /** JSON of the timeline and of the nested calls with theirs. */
   timeline: string | null;
-  /** Which of input (1), output (2) and timeline (4) are in `call_contents`, or were too long to keep; whether it has a recording (8), and content parts (16). */
+  /**
+   * Which of input (1), output (2) and timeline (4) are in `call_contents`, or were too long to keep; whether it has a
+   * recording (8), and content parts (16).
+   */
   content: number;
   error: string | null;
   logs: string | null;

@@ -23,7 +23,10 @@ export interface LeaseOptions {
   readonly now?: number | undefined;
   /** Ids of the calls that may be claimed. Default: all. */
   readonly ids?: readonly string[] | undefined;
-  /** Maximum number of calls of each tenant that are claimed. Calls of other tenants are left. Default: calls of all tenants, without a limit of each. */
+  /**
+   * Maximum number of calls of each tenant that are claimed. Calls of other tenants are left. Default: calls of all
+   * tenants, without a limit of each.
+   */
   readonly tenants?: ReadonlyMap<string, number> | undefined;
   /** The replica that claims: it leaves calls to other replicas that have their session. Default: it claims those too. */
   readonly replicaId?: string | undefined;

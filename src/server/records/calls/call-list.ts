@@ -30,7 +30,10 @@ const MAX_SEARCHED = 20_000;
 
 export interface CallPage {
   readonly rows: readonly CallRow[];
-  /** Id from which the next page continues; null on the last one. A page can have fewer calls than `limit` and not be the last: of a filtered list, or of long calls. */
+  /**
+   * Id from which the next page continues; null on the last one. A page can have fewer calls than `limit` and not be
+   * the last: of a filtered list, or of long calls.
+   */
   readonly next: string | null;
 }
 

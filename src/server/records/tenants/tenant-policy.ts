@@ -66,7 +66,8 @@ export const TenantPolicySchema = z.strictObject({
   maxTools: z.int().min(0).max(1_000_000).default(1_000),
   maxVersions: z.int().min(1).max(100_000).default(1_000),
   /**
-   * Maximum number of bytes that the tenant stores: code of versions, values of its tools, inputs, outputs, logs and recordings of calls, and journals of runs.
+   * Maximum number of bytes that the tenant stores: code of versions, values of its tools, inputs, outputs, logs and
+   * recordings of calls, and journals of runs.
    */
   maxStoredBytes: z
     .int()

@@ -1,5 +1,6 @@
-// Answers other replicas that pass on calls of tool sessions and requests of MCP sessions. A request that is not from a replica with the same master key is answered like one for a path that
-// does not exist, after at most a kilobyte of it was read.
+// Answers other replicas that pass on calls of tool sessions and requests of MCP sessions. A request that is not from a
+// replica with the same master key is answered like one for a path that does not exist, after at most a kilobyte of it
+// was read.
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";

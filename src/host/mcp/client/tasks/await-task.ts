@@ -12,7 +12,10 @@ import { invalidTask, parseTask, type TaskInputs, type UpstreamTask } from "./up
 
 /** Largest number of polls. At the shortest interval they take longer than the longest call, unless people answer in between. */
 const MAX_POLLS = 5_000;
-/** Largest number of consecutive polls, and of consecutive deliveries of answers, that fail because the server cannot be reached. A task outlives its connection. */
+/**
+ * Largest number of consecutive polls, and of consecutive deliveries of answers, that fail because the server cannot be
+ * reached. A task outlives its connection.
+ */
 const MAX_FAILURES = 3;
 
 /** A server whose call has become a task. */

@@ -18,8 +18,9 @@ import { reject, rejectUnavailable } from "./rejection.ts";
 /** Bounds of the sessions of a `McpHandler`. */
 export interface HttpSessionOptions {
   /**
-   * Largest number of open sessions, 1 to 100,000. When it is reached, a new session evicts one of the tenant with the most sessions,
-   * of its caller with the most, and preferably one without running calls. If that would end running calls of the same caller, the request is answered with 503.
+   * Largest number of open sessions, 1 to 100,000. When it is reached, a new session evicts one of the tenant with the
+   * most sessions, of its caller with the most, and preferably one without running calls. If that would end running
+   * calls of the same caller, the request is answered with 503.
    * @default 1_000
    */
   readonly max?: number | undefined;

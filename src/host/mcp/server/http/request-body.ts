@@ -11,8 +11,8 @@ const BOUNDS = { depth: 200, values: 1_250_000 } as const;
 const CODES = { invalid: "PARAM_INVALID", tooLarge: "PARAM_INVALID" } as const;
 
 /**
- * Maximum number of values of a message, apart from the arguments of a tool. The SDK checks them with zod, at once and several times, and describes each one
- * that is invalid: 100,000 of them block the event loop for a second.
+ * Maximum number of values of a message, apart from the arguments of a tool. The SDK checks them with zod, at once and
+ * several times, and describes each one that is invalid: 100,000 of them block the event loop for a second.
  */
 const MAX_OTHER_VALUES = 10_000;
 

@@ -12,7 +12,10 @@ const WAIT_MS = 300_000;
  * call, the caller's longest waiting call is cancelled, so that abandoned calls affect only their own caller.
  */
 const MAX_PER_CALLER = 8;
-/** Largest number of waiting calls. For a further call, one of the tenant with the most waiting calls, and of its caller with the most, is cancelled. */
+/**
+ * Largest number of waiting calls. For a further call, one of the tenant with the most waiting calls, and of its caller
+ * with the most, is cancelled.
+ */
 const MAX_WAITING = 256;
 
 export interface WaitingRequestState {

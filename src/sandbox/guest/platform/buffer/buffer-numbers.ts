@@ -9,7 +9,10 @@ type Limits = readonly [min: number | bigint, max: number | bigint];
 const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView =>
   new DataView(buffer, byteOffset, byteLength);
 
-/** The package's methods. They compute with single bytes, which is several times as fast as a DataView, and skip their own checks if the last argument is true. */
+/**
+ * The package's methods. They compute with single bytes, which is several times as fast as a DataView, and skip their
+ * own checks if the last argument is true.
+ */
 const arithmetic = Buffer.prototype as unknown as Readonly<
   Record<string, ((...args: unknown[]) => number) | undefined>
 >;

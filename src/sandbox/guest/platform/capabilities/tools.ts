@@ -1,5 +1,6 @@
-// ctx.tools on the guest's side: ctx.tools.NAME(input) for any name, and ctx.tools.A.B(input) for a name with a dot. The host decides which tools exist. Bytes cross as base64 attachments,
-// with a placeholder in the value (src/host/json/binary-placeholders.ts).
+// ctx.tools on the guest's side: ctx.tools.NAME(input) for any name, and ctx.tools.A.B(input) for a name with a dot.
+// The host decides which tools exist. Bytes cross as base64 attachments, with a placeholder in the value
+// (src/host/json/binary-placeholders.ts).
 import type { ToolCalls } from "../../tool.ts";
 import { fromBase64, toBase64 } from "../buffer/base64.ts";
 
