@@ -39,7 +39,7 @@ describe("MessagePort", () => {
       port2.once("message", (value) => seen.push(["once", value]));
       port1.postMessage("third");
       await new Promise<void>((resolve) => port2.once("message", () => setTimeout(resolve, 20)));
-      seen.push(port2.listenerCount("message"), port2.emit("message", "own"), port2.emit("none"));
+      seen.push(port2.listenerCount("message"), port2.emit("message", "own"), port2.emit("none", undefined));
       port2.off("message", listener);
       seen.push(port2.listenerCount("message"), receiveMessageOnPort(port2));
       port1.postMessage("fourth");
