@@ -43,6 +43,8 @@ export class OAuthIssuer implements AsyncDisposable {
   keys: SigningKey[];
   /** Answers that replace the default ones, by path. */
   readonly answers = new Map<string, { readonly status: number; readonly body: string; readonly location?: string }>();
+  /** Whether requests get no answer. */
+  hangs = false;
   /** Requested paths. */
   readonly asked: string[] = [];
 
@@ -56,6 +58,7 @@ export class OAuthIssuer implements AsyncDisposable {
     const server = createServer((request, response) => {
       const path = request.url ?? "";
       issuer.asked.push(path);
+      if (issuer.hangs) return;
       const { status, body, location } = issuer.#answer(path);
       response.writeHead(status, {
         "Content-Type": "application/json",

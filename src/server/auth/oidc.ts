@@ -1,5 +1,6 @@
 // Lets people sign in to the console at the operator's identity provider, by OpenID Connect with PKCE. The package `openid-client` is an
 // optional peer dependency.
+import { setTimeout as pause } from "node:timers/promises";
 import type * as OpenIdClient from "openid-client";
 import { ToolError } from "../../host/index.ts";
 import type { IdTokenVerifier } from "../../host/mcp/server/authorization/id-token.ts";
@@ -20,6 +21,8 @@ export const SIGN_IN_MS: number = 10 * 60_000;
 /** Time in ms after which the provider's metadata is read again, and the one after a failure. */
 const METADATA_MS = 5 * 60_000;
 const RETRY_MS = 30_000;
+/** Longest time in ms that a sign-in waits for metadata that is read again. */
+const REREAD_WAIT_MS = 2_000;
 /** Purpose of the encrypted attempt, which is bound to it: a value encrypted for another purpose is rejected. */
 const OWNER = { table: "sign_in", tenantId: "", name: "attempt" } as const;
 
@@ -112,17 +115,23 @@ export class OidcSignIn {
   }
 
   /**
-   * Returns the provider. Its metadata is read when it is first needed, and again from time to time, because providers move their endpoints. While
-   * that fails, the one before is used.
+   * Returns the provider. Its metadata is read when it is first needed, and again from time to time, because providers move their endpoints.
+   * While that fails, or takes longer than a moment, the one before is used.
    */
   async #discover(): Promise<Provider> {
     const known = this.#provider;
     if (known !== undefined && performance.now() < this.#until) return known;
-    this.#reading ??= this.#readMetadata(known).finally(() => {
+    this.#reading ??= this.#read(known).finally(() => {
       this.#reading = undefined;
     });
+    if (known === undefined) return await this.#reading;
+    return await Promise.race([this.#reading, pause(REREAD_WAIT_MS, known, { ref: false })]);
+  }
+
+  /** Reads the metadata. A failure rejects only if there is none before. */
+  async #read(known: Provider | undefined): Promise<Provider> {
     try {
-      this.#provider = await this.#reading;
+      this.#provider = await this.#readMetadata(known);
       this.#until = performance.now() + METADATA_MS;
       return this.#provider;
     } catch (thrown) {

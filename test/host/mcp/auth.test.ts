@@ -300,6 +300,25 @@ describe("an authorization server's keys", () => {
     }
   });
 
+  test("that are known delay no request while the issuer hangs", async () => {
+    await using other = await OAuthIssuer.start("ES256");
+    let passed = 0;
+    const real = performance.now.bind(performance);
+    const clock = vi.spyOn(performance, "now").mockImplementation(() => real() + passed);
+    onTestFinished(() => void clock.mockRestore());
+    const server = serverOf({ authorizationServers: [other.url] });
+    const token = await other.token(RESOURCE);
+    await callerOf(server, token);
+    const before = other.asked.length;
+    other.hangs = true;
+    passed += 11 * 60_000;
+    await callerOf(server, token);
+    // The keys are being fetched: the response did not wait for them.
+    await expect.poll(() => other.asked.length).toBe(before + 1);
+    await callerOf(server, token);
+    expect(other.asked.length).toBe(before + 1);
+  });
+
   test("keys that are unavailable cause 503, few requests to the issuer, and a call of onError", async () => {
     await using other = await OAuthIssuer.start("ES256");
     other.answers.set("/.well-known/oauth-authorization-server", { status: 500, body: "{}" });

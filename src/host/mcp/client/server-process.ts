@@ -15,6 +15,7 @@ import { readingBudget } from "./reading/reading-budget.ts";
 import { DiagnosticsRecorder, type ServerDiagnostics } from "./server-diagnostics.ts";
 import { type ServerLayer, type ServerSandbox, ServerSandboxSchema, toServerCommand } from "./server-sandbox.ts";
 import { killTree, type ServerTree, terminateTree } from "./server-tree.ts";
+import { releaseUid } from "./server-users.ts";
 
 export interface ServerProcessOptions {
   /** A path, or a name that is searched in PATH. */
@@ -72,6 +73,8 @@ export class ServerProcess implements Transport {
   #child: Child | undefined;
   #tree: ServerTree | undefined;
   #home: string | undefined;
+  /** The user that the program has for itself. */
+  #uid: number | undefined;
   #layers: ReadonlySet<ServerLayer> = new Set();
   readonly #exited = Promise.withResolvers<void>();
   readonly #closed = Promise.withResolvers<void>();
@@ -111,6 +114,7 @@ export class ServerProcess implements Transport {
     const sandbox = ServerSandboxSchema.parse(this.#options.sandbox ?? {});
     try {
       const { argv, layers, uid } = await toServerCommand({ command, args, cwd, path }, sandbox);
+      this.#uid = uid;
       if (this.#closing !== undefined) throw new Error("The server was closed while it was starting");
       this.#layers = layers;
       const home = uid === undefined || env.HOME !== undefined ? environment.HOME : this.#makeHome(uid);
@@ -189,6 +193,7 @@ export class ServerProcess implements Transport {
     const home = this.#home;
     // Not awaited, because removing a large folder takes time.
     if (home !== undefined) rm(home, { recursive: true, force: true }).catch(() => {});
+    if (this.#uid !== undefined) releaseUid(this.#uid);
     this.#closed.resolve();
     if (notify) this.onclose?.();
   }

@@ -7,9 +7,10 @@ import { promisify } from "node:util";
 import * as z from "zod";
 import { type ToolError, unavailable } from "../../../sandbox/contract/errors.ts";
 import { strictObject } from "../../../sandbox/contract/plain-object.ts";
-import { hasOwnUsers, LAST_UID, OTHER_UIDS } from "../../workers/hardening/launcher.ts";
+import { hasOwnUsers } from "../../workers/hardening/launcher.ts";
 import { LAYERS, type Layer } from "../../workers/hardening/layers.ts";
 import { findTool } from "../../workers/hardening/system-tools.ts";
+import { releaseUid, takeUid } from "./server-users.ts";
 
 const execFileAsync = promisify(execFile);
 
@@ -73,13 +74,6 @@ export const ServerSandboxSchema = strictObject({
 });
 export type ServerSandboxConfig = z.infer<typeof ServerSandboxSchema>;
 
-let nextUid = Math.floor(Math.random() * OTHER_UIDS);
-/** Returns the next user id of the range for servers, which is apart from that of the workers. */
-function takeUid(): number {
-  nextUid = (nextUid + 1) % OTHER_UIDS;
-  return LAST_UID - nextUid;
-}
-
 /**
  * Script of the first process in a PID namespace. That process must reap orphans, and ignores signals from its namespace for which it has
  * no handler. Programs are not written for that, so a shell takes the role: it waits for the program and exits with the same code.
@@ -97,7 +91,7 @@ interface Tools {
 export interface ServerCommand {
   readonly argv: readonly string[];
   readonly layers: ReadonlySet<ServerLayer>;
-  /** User id that no other process has; undefined if the program runs as the host's user. */
+  /** User id that no other process has, until `releaseUid` gives it back; undefined if the program runs as the host's user. */
   readonly uid: number | undefined;
 }
 
@@ -118,7 +112,8 @@ interface SandboxPlan {
   readonly tools: Tools;
   readonly layers: ReadonlySet<ServerLayer>;
   readonly config: ServerSandboxConfig;
-  readonly uid: number;
+  /** Set with the layer `user`. */
+  readonly uid: number | undefined;
 }
 
 function wrap({ tools, layers, config, uid }: SandboxPlan, program: readonly string[]): readonly string[] {
@@ -163,21 +158,40 @@ const FALLBACKS: readonly (readonly ServerLayer[])[] = [
 const PROBE_MS = 5_000;
 /** Cached probe results by network option and layers. They do not change while the host runs. */
 const probed = new Map<string, Promise<boolean>>();
+/** Errors of a machine that is short of something. They do not say what it can do. */
+const SHORTAGES: ReadonlySet<unknown> = new Set(["EAGAIN", "EMFILE", "ENFILE", "ENOMEM"]);
+/** The same errors as the tools print them. */
+const SHORTAGE_TEXT = /Resource temporarily unavailable|Cannot allocate memory|Too many open files/;
 
-/** Returns whether a process starts on this machine with the layers of a plan. */
+interface ProbeFailure {
+  /** Exit code, or the name of a system error. */
+  readonly code?: unknown;
+  readonly signal?: unknown;
+  readonly stderr?: unknown;
+}
+
+/**
+ * Returns whether a process starts on this machine with the layers of a plan.
+ * @throws {ToolError} TOOL_UNAVAILABLE, as a rejection, if the machine is too busy to tell. The result is not kept then: programs would run without
+ * layers that the machine has
+ */
 function probe(plan: SandboxPlan): Promise<boolean> {
   if (plan.layers.size === 0) return Promise.resolve(true);
   const [program = "", ...args] = wrap(plan, [plan.tools.shell ?? "/bin/sh", "-c", ":"]);
   const key = [plan.config.network, ...plan.layers].join();
-  let result = probed.get(key);
-  if (result === undefined) {
-    const options = { env: {}, cwd: "/", timeout: PROBE_MS };
-    result = execFileAsync(program, args, options).then(
-      () => true,
-      () => false,
-    );
-    probed.set(key, result);
-  }
+  const known = probed.get(key);
+  if (known !== undefined) return known;
+  const result = execFileAsync(program, args, { env: {}, cwd: "/", timeout: PROBE_MS }).then(
+    () => true,
+    ({ code, signal, stderr }: ProbeFailure) => {
+      const isKilled = typeof signal === "string";
+      if (!isKilled && !SHORTAGES.has(code) && !SHORTAGE_TEXT.test(String(stderr))) return false;
+      probed.delete(key);
+      const reason = isKilled ? `got no answer within ${PROBE_MS} ms` : "this machine is short of memory or processes";
+      throw unavailable("upstream_unavailable", `sandbox: the layers of this machine could not be tried: ${reason}`);
+    },
+  );
+  probed.set(key, result);
   return result;
 }
 
@@ -223,16 +237,22 @@ export async function toServerCommand(
   const tools = { prlimit: find("prlimit"), setpriv: find("setpriv"), unshare: find("unshare"), shell: find("sh") };
   const wanted = availableLayers(tools).difference(new Set(config.without));
   const required: readonly ServerLayer[] = config.network ? config.require : [...config.require, "namespaces"];
-  const uid = takeUid();
-  for (const omitted of FALLBACKS) {
-    const layers = wanted.difference(new Set<ServerLayer>(omitted));
-    const plan = { tools, layers, config, uid };
-    const missing = required.filter((layer) => !layers.has(layer) && !(layer === "user" && process.getuid?.() !== 0));
-    if (missing.length > 0) throw missingLayersError(missing);
-    if (!(await probe(plan))) continue;
-    return { argv: wrap(plan, program), layers, uid: layers.has("user") ? uid : undefined };
+  const uid = wanted.has("user") ? takeUid() : undefined;
+  let isUsed = false;
+  try {
+    for (const omitted of FALLBACKS) {
+      const layers = wanted.difference(new Set<ServerLayer>(omitted));
+      const plan = { tools, layers, config, uid };
+      const missing = required.filter((layer) => !layers.has(layer) && !(layer === "user" && process.getuid?.() !== 0));
+      if (missing.length > 0) throw missingLayersError(missing);
+      if (!(await probe(plan))) continue;
+      isUsed = layers.has("user");
+      return { argv: wrap(plan, program), layers, uid: isUsed ? uid : undefined };
+    }
+    throw missingLayersError(required);
+  } finally {
+    if (uid !== undefined && !isUsed) releaseUid(uid);
   }
-  throw missingLayersError(required);
 }
 
 function missingLayersError(missing: readonly ServerLayer[]): ToolError {

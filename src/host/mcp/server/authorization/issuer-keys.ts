@@ -56,7 +56,11 @@ class RemoteKeys {
   }
 
   readonly find: JWTVerifyGetKey = async (header, token) => {
-    if (this.#age() > FRESH_MS) await this.#refresh();
+    if (this.#age() > FRESH_MS) {
+      const refreshing = this.#refresh();
+      // An authorization server that hangs delays no request whose key is known.
+      if (this.#resolver === undefined || this.#age() >= USABLE_MS) await refreshing;
+    }
     const resolver = this.#usable();
     try {
       return await resolver(header, token);
