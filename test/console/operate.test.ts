@@ -258,6 +258,27 @@ test("shows a time and a time zone that the browser has no text for, and an erro
   await page.getByRole("button", { name: "New schedule" }).first().waitFor();
 });
 
+test("releases no version to a part of the calls where no other version could have the rest", async () => {
+  const { api } = suite.under;
+  const base = "/v1/tenants/shares";
+  await api("POST", "/v1/tenants", { id: "shares" });
+  await api("POST", `${base}/tools`, { name: "only", source: "export default () => 1;" });
+  const { page, problems, go } = await open();
+  await go("/t/shares/tools/only?tab=releases");
+  await page.getByLabel("Alias").fill("next");
+  await page.getByLabel("Share of the calls in %").fill("10");
+  await press(page, "Release");
+  await page.getByText("There is no other version that the other calls of next could stay on").waitFor();
+  const { body } = await api<{ items: { alias: string }[] }>("GET", `${base}/tools/only/releases`);
+  expect(body.items.map(({ alias }) => alias)).toEqual(["live"]);
+  await page.getByLabel("Share of the calls in %").fill("100");
+  await press(page, "Release");
+  await expect
+    .poll(async () => (await api<{ items: unknown[] }>("GET", `${base}/tools/only/releases`)).body.items.length)
+    .toBe(2);
+  expect(problems).toEqual([]);
+});
+
 test("a link to an unknown tab opens the first one", async () => {
   const { body } = await suite.under.api<{ id: string }>("POST", `${OPS}/tools/echo/calls`, { input: { n: 1 } });
   const { page, problems, go } = await open();

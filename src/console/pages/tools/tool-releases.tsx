@@ -144,6 +144,11 @@ function ReleaseForm({ tenantId, name, ready, releases, onDone }: ReleaseFormPro
       ["versions", "rollback"],
     );
     const before = shown?.versions.filter((one) => one.version !== Number(version)) ?? [];
+    // Shares are relative: alone, the version would get all calls.
+    if (share < 100 && before.length === 0)
+      throw new Error(
+        `There is no other version that the other calls of ${alias} could stay on: release it with 100 %`,
+      );
     const total = before.reduce((sum, { weight }) => sum + weight, 0);
     const others =
       share === 100
