@@ -113,7 +113,7 @@ const isCall = (_status: number, body: unknown): boolean =>
  * ```typescript
  * import { createClient } from "glovebox/client";
  *
- * const client = createClient({ url: "http://127.0.0.1:7070", key: process.env.GLOVEBOX_KEY ?? "" });
+ * const client = createClient({ url: "http://127.0.0.1:7070", key: process.env.GLOVEBOX_API_KEY ?? "" });
  * const tenant = client.tenant("acme");
  * await tenant.deploy({ name: "shout", source: "export default ({ text }) => text.toUpperCase()" });
  * const call = await tenant.call("shout", { input: { text: "hello" } });
