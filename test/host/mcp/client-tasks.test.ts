@@ -10,6 +10,7 @@ import { MemoryRunStore } from "../../../src/host/runs/memory-run-store.ts";
 import { createRuns, type Runs } from "../../../src/host/runs/runs.ts";
 import type { JsonValue } from "../../../src/sandbox/contract/errors.ts";
 import { codeOf, errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
+import { startScriptedServer } from "../../support/mcp-http.ts";
 
 const FORM = `{ type: "object", required: ["size"],
   properties: { size: { type: "integer" }, color: { type: "string", default: "red" } } }`;
@@ -146,4 +147,27 @@ test("a task that another client has cancelled has failed", async () => {
   const [run] = (await runs.list({ state: "suspended" })).filter(({ toolName }) => toolName === "never");
   await runs.cancel(String(run?.id));
   expect(errorOf(await running)).toMatchObject({ code: "TOOL_FAILED", message: expect.stringContaining("cancelled") });
+});
+
+test("ends with its server while it waits for the next poll, and does not connect again", async () => {
+  const methods: string[] = [];
+  await using slow = await startScriptedServer(({ method = "" }) => {
+    methods.push(method);
+    const cache = { resultType: "complete", ttlMs: 3_600_000, cacheScope: "private" };
+    if (method === "server/discover")
+      return { ...cache, supportedVersions: ["2026-07-28"], capabilities: { tools: {} } };
+    if (method === "tools/list") return { ...cache, tools: [{ name: "t", inputSchema: { type: "object" } }] };
+    const now = new Date(0).toISOString();
+    const task = { taskId: "t", status: "working", createdAt: now, lastUpdatedAt: now, ttlMs: null };
+    if (method === "tools/call") return { resultType: "task", ...task, pollIntervalMs: 1 };
+    return { resultType: "complete", ...task, pollIntervalMs: 10_000, statusMessage: "half" };
+  });
+  glovebox.mcp.addServer("slow", { url: slow.url, protocol: "2026-07-28" });
+  const { promise: polled, resolve: onProgress } = Promise.withResolvers<unknown>();
+  const running = call("slow__t", {}, { onProgress, timeoutMs: 60_000 });
+  await polled;
+  await glovebox.mcp.removeServer("slow");
+  methods.length = 0;
+  expect(codeOf(await running)).toBe("CANCELLED");
+  expect(methods).toEqual([]);
 });

@@ -81,6 +81,11 @@ export class ReconnectingLink implements AsyncDisposable {
     return this.#users.size > 0 || this.#connecting !== undefined || this.#listing !== undefined;
   }
 
+  /** Aborts when the link is disposed. */
+  get closed(): AbortSignal {
+    return this.#closing.signal;
+  }
+
   get status(): LinkStatus {
     const connection = this.#connection;
     const { protocolVersion, serverInfo, pid } = connection ?? {};

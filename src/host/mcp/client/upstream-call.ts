@@ -169,23 +169,23 @@ export class UpstreamCall implements TransportExchange, Disposable {
   }
 
   /**
-   * Waits for a time. The idle timeout is paused, because the server is not expected to send anything.
+   * Waits for a time, or until the connection is closed for good. The idle timeout is paused, because the server is not expected to send anything.
    * @throws the reason of the signal, as a rejection, if it aborts
    */
-  async sleep(ms: number): Promise<void> {
+  async sleep(ms: number, closed: AbortSignal): Promise<void> {
     this.signal.throwIfAborted();
-    if (ms <= 0) return;
+    if (ms <= 0 || closed.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, ms);
     const wake = (): void => resolve();
-    this.signal.addEventListener("abort", wake, { once: true });
+    for (const signal of [this.signal, closed]) signal.addEventListener("abort", wake, { once: true });
     this.#idleTimeout.pause();
     try {
       await promise;
       this.signal.throwIfAborted();
     } finally {
       clearTimeout(timer);
-      this.signal.removeEventListener("abort", wake);
+      for (const signal of [this.signal, closed]) signal.removeEventListener("abort", wake);
       this.#idleTimeout.resume();
     }
   }

@@ -78,6 +78,8 @@ interface TenantLink {
   readonly tools: Map<string, RegisteredUpstreamTool>;
   omittedTools: readonly McpToolIssue[];
   listIssue: string | undefined;
+  /** Number of calls that wait for their tasks. They have no open request between two polls. */
+  tasks: number;
 }
 
 export interface UpstreamServerDependencies {
@@ -113,7 +115,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     this.discovery = {
       isFor: (tenantId) => this.#tenants === undefined || this.#tenants.has(tenantId),
       mayHave: (toolName) => toolName.startsWith(this.prefix),
-      isKnown: (tenantId) => this.#linkFor(tenantId).link.isFresh,
+      isKnown: (tenantId) => this.#links.get(this.#keyOf(tenantId))?.link.isFresh === true,
       discover: (tenantId, signal) => this.#linkFor(tenantId).link.list(signal),
     };
   }
@@ -138,8 +140,14 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     }));
   }
 
+  #keyOf(tenantId: string): string {
+    return this.#isPerTenant ? tenantId : SHARED;
+  }
+
+  /** @throws {ToolError} TOOL_UNAVAILABLE if the server or the tenant was removed: a new link would start the server again */
   #linkFor(tenantId: string): TenantLink {
-    const key = this.#isPerTenant ? tenantId : SHARED;
+    if (this.source === undefined || !this.discovery.isFor(tenantId)) throw this.#removed();
+    const key = this.#keyOf(tenantId);
     let found = this.#links.get(key);
     if (found === undefined) {
       found = this.#createLink(key);
@@ -149,9 +157,13 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     return found;
   }
 
+  #removed(): ToolError {
+    return unavailable("not_found", `The MCP server "${this.name}" was removed`);
+  }
+
   #evictIdleLink(): void {
     if (this.#links.size <= MAX_LINKS) return;
-    const idle = [...this.#links].filter(([, { link }]) => !link.isBusy);
+    const idle = [...this.#links].filter(([, { link, tasks }]) => !link.isBusy && tasks === 0);
     const [oldest] = idle.sort(([, a], [, b]) => a.link.usedAt - b.link.usedAt);
     if (oldest === undefined) return;
     const [key, { link, tools }] = oldest;
@@ -174,6 +186,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
       tools: new Map(),
       omittedTools: [],
       listIssue: undefined,
+      tasks: 0,
     };
     return created;
   }
@@ -263,7 +276,7 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   }
 
   #registerOne(alias: string, { name, ...tool }: UpstreamTool, tenantId: string | undefined): Disposable {
-    if (this.source === undefined) throw unavailable("not_found", `The MCP server "${this.name}" was removed`);
+    if (this.source === undefined) throw this.#removed();
     const { maxTimeoutMs, trustAnnotations } = this.#config;
     const origin = { server: this.name, toolName: name, isTrusted: trustAnnotations };
     const definition = { ...tool, origin, limits: { timeoutMs: maxTimeoutMs } };
@@ -279,22 +292,22 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
     if (typeof args !== "object" || args === null || Array.isArray(args)) {
       throw new ToolError("PARAM_INVALID", `The arguments of "${toolName}" must be an object`);
     }
-    const { link } = this.#linkFor(context.tenantId);
+    const own = this.#linkFor(context.tenantId);
     let call: UpstreamCall | undefined;
     try {
-      const answer = await link.use(context.signal, (connection) => {
+      const answer = await own.link.use(context.signal, (connection) => {
         call?.[Symbol.dispose]();
         call = new UpstreamCall(toolName, context, this.#config.timeoutMs);
         return connection.callTool(call, args as { readonly [name: string]: JsonValue });
       });
-      const result = "task" in answer ? await this.#awaitTask(call as UpstreamCall, answer.task) : answer.result;
+      const result = "task" in answer ? await this.#awaitTask(own, call as UpstreamCall, answer.task) : answer.result;
       return await toReturned(result, toolName, context.signal);
     } catch (thrown) {
       // The call failed because the server was removed.
       if (this.source === undefined) {
         throw new ToolError("CANCELLED", `The MCP server "${this.name}" was removed while "${toolName}" ran`);
       }
-      if (isInvalidParams(thrown) && !(await this.#stillHas(toolName, context))) {
+      if (isInvalidParams(thrown) && !(await this.#stillHas(own, toolName, context))) {
         throw unavailable("not_found", `The MCP server "${this.name}" no longer has the tool "${toolName}"`);
       }
       throw thrown;
@@ -304,21 +317,26 @@ export class UpstreamServer implements SourceTransport, AsyncDisposable {
   }
 
   /** Waits for the task that a call has become, and returns the result of the call. @throws {ToolError} as a rejection */
-  async #awaitTask(call: UpstreamCall, created: JsonObject): Promise<JsonObject> {
+  async #awaitTask(own: TenantLink, call: UpstreamCall, created: JsonObject): Promise<JsonObject> {
     const { awaitTask } = await import("./tasks/await-task.ts");
-    const { tenantId } = call.context;
+    const { link } = own;
     // The request that ends a task is sent after its call was cancelled.
     const unbound = new AbortController().signal;
-    return await awaitTask(call, created, {
-      server: this.name,
-      config: this.#config,
-      use: (request) => this.#linkFor(tenantId).link.use(call.signal.aborted ? unbound : call.signal, request),
-    });
+    own.tasks += 1;
+    try {
+      return await awaitTask(call, created, {
+        server: this.name,
+        config: this.#config,
+        closed: link.closed,
+        use: (request) => link.use(call.signal.aborted ? unbound : call.signal, request),
+      });
+    } finally {
+      own.tasks -= 1;
+    }
   }
 
   /** Lists the tools again, because a server returns the same error code for invalid arguments and for a tool that it no longer has. */
-  async #stillHas(toolName: string, context: HostFunctionContext): Promise<boolean> {
-    const { link, tools } = this.#linkFor(context.tenantId);
+  async #stillHas({ link, tools }: TenantLink, toolName: string, context: HostFunctionContext): Promise<boolean> {
     await link.relist(context.signal).catch(() => {});
     return [...tools.values()].some(({ name }) => name === toolName);
   }

@@ -22,6 +22,8 @@ const MAX_FAILURES = 3;
 export interface TaskServer {
   readonly server: string;
   readonly config: McpServerConfig;
+  /** Aborts when the server was removed, so that no request will succeed. */
+  readonly closed: AbortSignal;
   /** Runs a request on the current connection, which may be another one than that of the call. */
   readonly use: <Answer>(request: (connection: UpstreamConnection) => Promise<Answer>) => Promise<Answer>;
 }
@@ -60,7 +62,7 @@ class TaskPoller {
     // The state with which a task is created has no content.
     let waitMs = this.#task.status === "working" ? this.#task.intervalMs : 0;
     for (let polls = 0, failures = 0; polls < MAX_POLLS; polls += 1) {
-      await this.#call.sleep(waitMs);
+      await this.#call.sleep(waitMs, this.#server.closed);
       const polled = await this.#poll().catch((thrown: unknown) => {
         failures += 1;
         if (!isOutage(thrown) || failures > MAX_FAILURES) throw thrown;
