@@ -363,8 +363,15 @@ export class SandboxRun implements CallListener, ChainedRun {
         return send(envelope);
       }
       if (decision.kind === "leave-open") return;
-      // The process reports when nothing else of the run is under way.
-      if (decision.kind === "wait") return this.#ticket?.watchIdle(true);
+      if (decision.kind === "wait") {
+        // The process reports when nothing else of the run is under way.
+        this.#ticket?.watchIdle(true);
+        if (decision.answered === undefined) return;
+        const envelope = await decision.answered;
+        chain.setIdle(false);
+        chain.updatePause();
+        return send(envelope);
+      }
       if (run.stopped !== undefined) throw run.stopped;
       const answered = this.#getBroker().answer(name, text);
       chain.updatePause();

@@ -54,15 +54,17 @@ export interface RunAttemptOptions {
 }
 
 /**
- * What the executor does with a capability call. `send`: the answer is known, with `isRepeated` from an earlier attempt. `wait`: the run waits.
- * `leave-open`: it gets no answer.
+ * What the executor does with a capability call. `send`: the answer is known, with `isRepeated` from an earlier attempt. `wait`: the run waits;
+ * `answered` resolves if it ends before the run is suspended. `leave-open`: it gets no answer.
  */
 export type RunDecision =
   | { readonly kind: "send"; readonly envelope: string; readonly isRepeated?: boolean }
   | { readonly kind: "execute" }
-  | { readonly kind: "wait" }
+  | { readonly kind: "wait"; readonly answered?: Promise<string> }
   | { readonly kind: "leave-open" };
 
+/** Longest time that a timer of Node.js can have, in ms. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 const DONE = JSON.stringify({ ok: true, value: null });
 const failure = (code: string, message: string): string => JSON.stringify({ ok: false, code, message });
 
@@ -76,6 +78,8 @@ export class RunAttempt {
   #reported = 0;
   /** Requests that are being decided or made, and answers that the guest has not received. */
   readonly #underWay = new Set<number>();
+  /** Timers of waits for a time, by wait. */
+  readonly #timers = new Map<number, NodeJS.Timeout>();
   /** Whether the guest only waits for the host. */
   #isIdle = false;
   #stopped: ToolError | undefined;
@@ -404,7 +408,27 @@ export class RunAttempt {
     if (found !== undefined) return await this.#answer(wait.id, found.envelope, { event: found.event });
     this.#waits.set(wait.id, wait);
     this.#underWay.delete(wait.id);
-    return { kind: "wait" };
+    // Only the journal in the store has events and answers of people that came in time, which the next attempt reads.
+    return wait.kind === "duration" ? { kind: "wait", answered: this.#waitHere(wait) } : { kind: "wait" };
+  }
+
+  /** Resolves with the answer of a wait for a time that comes while the run is not suspended. Stays pending if the attempt ends before. */
+  async #waitHere(wait: RunWait): Promise<string> {
+    const { journal, now } = this.#options;
+    let found = journal.answerOf(wait, now());
+    while (found === undefined) {
+      const leftMs = Math.max(1, (wait.until ?? 0) - now());
+      await new Promise<void>((resolve) => {
+        this.#timers.set(wait.id, setTimeout(resolve, Math.min(leftMs, MAX_TIMER_MS)));
+      });
+      found = journal.answerOf(wait, now());
+    }
+    // The next attempt finds the time over.
+    if (this.isSuspended || this.#stopped !== undefined) return await new Promise(() => {});
+    this.#waits.delete(wait.id);
+    this.#underWay.add(wait.id);
+    await this.#answer(wait.id, found.envelope);
+    return found.envelope;
   }
 
   /** Waits until a person has decided about a call. An approval is valid for the tool that the person saw. */
@@ -490,6 +514,7 @@ export class RunAttempt {
     if (this.isSuspended) await this.#appended;
     this.#stopped ??= new ToolError("CANCELLED", "The call of the run has ended");
     this.#ended.abort(this.#stopped);
+    for (const timer of this.#timers.values()) clearTimeout(timer);
     await this.#appended;
   }
 

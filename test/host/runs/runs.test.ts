@@ -456,6 +456,21 @@ describe("a durable run", () => {
     await expect.poll(() => stateOf(runs, id), { timeout: 200_000 }).toBe("succeeded");
   });
 
+  test("a wait for a time ends also while a call of the run is under way", async () => {
+    const toolName = await addTool(`export default async (_, ctx) => {
+      const acted = ctx.act("slow");
+      const first = await Promise.race([acted, ctx.waitFor({ durationMs: 50 }).then(() => "time")]);
+      return [first, await ctx.act("quick"), await acted];
+    };`);
+    const { promise, resolve: release } = Promise.withResolvers<void>();
+    hold = promise;
+    const ended = open().start({ toolName });
+    // The second call begins when the time is over, although the first one is under way.
+    await expect.poll(() => done, { timeout: 200_000 }).toEqual(["slow", "quick"]);
+    release();
+    expect(outputOf(await ended)).toEqual(["time", "quick done", "slow done"]);
+  });
+
   test("its overdue timers fire in the order of their times when it continues", async () => {
     const toolName = await addTool(`export default async (_, ctx) => {
       const sleep = (ms, value) => new Promise((resolve) => setTimeout(() => resolve(value), ms));
