@@ -137,7 +137,8 @@ class HttpMcpHandler implements McpHandler {
     this.#subscription = watchTools(registry, (tenantId) => this.#notifyTools(tenantId));
   }
 
-  /** A property, so that it works without the handler. */
+  // The public functions are properties, so that they work without the handler.
+
   readonly fetch = async (request: Request): Promise<Response> => {
     try {
       return this.#guards.check(request) ?? this.#guards.finish(request, await this.#serve(request));
@@ -190,21 +191,21 @@ class HttpMcpHandler implements McpHandler {
     this.#sessions.toolsChanged(tenantId);
   }
 
-  toolsChanged(tenant?: string | TenantFilter): void {
+  readonly toolsChanged = (tenant?: string | TenantFilter): void => {
     this.#notifyTools(parseChanged(tenant, this.#host.router.tenancy));
-  }
+  };
 
-  promptsChanged(): void {
+  readonly promptsChanged = (): void => {
     this.#events.bus.publish({ kind: "prompts_list_changed" });
     this.#sessions.promptsChanged();
-  }
+  };
 
-  async close(): Promise<void> {
+  readonly close = async (): Promise<void> => {
     this.#isClosed = true;
     this.#subscription[Symbol.dispose]();
     this.#waiting[Symbol.dispose]();
     await Promise.all([this.#modern.close(), this.#sessions[Symbol.asyncDispose]()]);
-  }
+  };
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
