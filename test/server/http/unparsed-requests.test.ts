@@ -191,7 +191,7 @@ describe("a connection", () => {
     const get = (path: string) => `GET ${path} HTTP/1.1\r\n${HOST}\r\n`;
     const proxied = `CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n${header}\r\n`;
     const received = exchange(port, `${get("/pending")}${get("/large")}${proxied}`);
-    await vi.waitFor(() => expect(closed.toSorted()).toEqual(["/large", "/pending"]), { timeout: 10_000 });
+    await vi.waitFor(() => expect(closed.toSorted()).toEqual(["/large", "/pending"]), { timeout: 60_000 });
     expect(await received).toBe("");
   });
 
