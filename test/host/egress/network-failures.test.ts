@@ -6,7 +6,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Glovebox } from "../../../src/host/glovebox/glovebox.ts";
 import { onLoopback } from "../../support/egress.ts";
-import { errorOf, makeGlovebox, outputOf } from "../../support/host-zone.ts";
+import { errorOf, makeGlovebox, outputOf, PYTHON_CACHE } from "../../support/host-zone.ts";
 import { withMoreTime } from "../../support/more-time.ts";
 
 const read = (name: string): string => readFileSync(new URL(`../../fixtures/tls/${name}.pem`, import.meta.url), "utf8");
@@ -46,11 +46,15 @@ const SOURCE = `
     }
   };`;
 
+const egress = {
+  allow: HOSTS.flatMap((host) => [...onLoopback(host), ...onLoopback(`https://${host}`)]),
+  ports: Array.from({ length: 0xffff - 1_024 }, (_, index) => index + 1_025),
+  resolve,
+  methods: ["GET", "POST"],
+};
+
 let glovebox: Glovebox;
 beforeAll(async () => {
-  const ports = Array.from({ length: 0xffff - 1_024 }, (_, index) => index + 1_025);
-  const allow = HOSTS.flatMap((host) => [...onLoopback(host), ...onLoopback(`https://${host}`)]);
-  const egress = { allow, ports, resolve, methods: ["GET", "POST"] };
   const tenants = (tenantId: string) => {
     const [, ms] = /^hasty (\d+)$/.exec(tenantId) ?? [];
     return ms === undefined ? {} : { egress: { ...egress, timeoutMs: Number(ms) } };
@@ -268,9 +272,12 @@ async def main(input):
         if input["caught"]:
             return str(error)
         raise`;
-  await glovebox.addTool({ name: "py", language: "python", source }, { grant: ["fetch"], scope: "global" });
+  // The shared cache of interpreters: compiling one takes long on a busy machine.
+  const python = await makeGlovebox({ cache: PYTHON_CACHE, egress });
+  onTestFinished(() => python.close());
+  await python.addTool({ name: "py", language: "python", source }, { grant: ["fetch"] });
   const call = (url: string, caught: boolean) =>
-    glovebox.execute({ id: "c1", toolName: "py", arguments: { url, caught } }, { tenantId: "acme" });
+    python.execute({ id: "c1", toolName: "py", arguments: { url, caught } });
   const refused = `http://127.0.0.1:${await closedPort()}/`;
   const cut = await raw((socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"));
   for (const [url, message] of [
