@@ -255,6 +255,34 @@ describe("a session of another server", () => {
   });
 });
 
+test("a call that waits for its client's next request ends when its key is revoked (2026-07-28)", async () => {
+  const [api] = replicas.apis as [NonNullable<(typeof replicas.apis)[0]>];
+  const running = async () =>
+    (await api<{ items: unknown[] }>("GET", "/v1/tenants/acme/running-calls")).body.items.length;
+  const own = await createKey();
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "test", version: "1.0.0" },
+    "io.modelcontextprotocol/clientCapabilities": { elicitation: {} },
+  };
+  const response = await fetch(`${replicas.servers[0]?.url}${PATH}`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${own.key}`,
+      accept: EVENTS,
+      "content-type": "application/json",
+      "mcp-protocol-version": "2026-07-28",
+      "mcp-method": "tools/call",
+      "mcp-name": "ask",
+    },
+    body: JSON.stringify({ ...callOf("ask", {}), params: { name: "ask", arguments: {}, _meta } }),
+  });
+  expect(await response.json()).toMatchObject({ result: { resultType: "input_required" } });
+  expect(await running()).toBe(1);
+  await api("DELETE", `/v1/tenants/acme/keys/${own.id}`);
+  await expect.poll(running, patiently).toBe(0);
+});
+
 describe("a home that lives by its row and does not answer", () => {
   const sessionOf = async (answer: ((socket: Socket) => void) | undefined): Promise<string> => {
     const id = `replica-${randomUUID()}`;

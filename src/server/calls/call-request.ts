@@ -1,5 +1,6 @@
 // Defines a call as a request describes it, who makes it, and the events of a streamed one.
 import { type LogEntry, type Progress, ToolError } from "../../host/index.ts";
+import type { CallerWatch } from "../../host/mcp/server/index.ts";
 import type { Actor } from "../records/audit/audit.ts";
 import type { WholeCall } from "../records/calls/calls.ts";
 import type { TenantRecord } from "../records/tenants/tenants.ts";
@@ -31,6 +32,8 @@ export interface CallCaller {
   readonly signal?: AbortSignal | undefined;
   /** Returns whether key and tenant are still valid. A body that is read after their check can come slowly. Default: they are */
   readonly isValid?: (() => boolean) | undefined;
+  /** Observes the key and the tenant of a call that waits while no request is open. */
+  readonly watch?: (() => CallerWatch) | undefined;
 }
 
 /** @throws {ToolError} CANCELLED if the key was revoked or has expired, or the tenant was deleted */

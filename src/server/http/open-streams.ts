@@ -109,6 +109,7 @@ export class OpenStreams implements Disposable {
   readonly #limits: StreamLimits;
   readonly #onError: (error: unknown) => void;
   readonly #open = new Set<OpenStream>();
+  readonly #watches = new Set<OpenStream>();
   readonly #perTenant = new Map<string, number>();
   readonly #perKey = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
@@ -137,7 +138,7 @@ export class OpenStreams implements Disposable {
       this.#open.delete(stream);
       add(this.#perTenant, tenantId, -1);
       add(this.#perKey, principal.keyId, -1);
-      if (this.#open.size === 0) this.#stopTimer();
+      this.#stopIfUnused();
     });
     this.#open.add(stream);
     add(this.#perTenant, tenantId, 1);
@@ -146,26 +147,45 @@ export class OpenStreams implements Disposable {
     return stream;
   }
 
+  /**
+   * Observes the sender of a call that stays open without a response. Aborts the signal of what it returns, as that of a stream. It is not counted,
+   * because such calls have their own limit.
+   */
+  watch(principal: Principal, tenantId: string): OpenStream {
+    const watch = new OpenStream({ principal, tenantId }, this.#limits.maxMs, () => {
+      this.#watches.delete(watch);
+      this.#stopIfUnused();
+    });
+    this.#watches.add(watch);
+    this.#scheduleCheck();
+    return watch;
+  }
+
   /** Ends all streams. */
   [Symbol.dispose](): void {
     this.#isClosed = true;
-    for (const stream of this.#open) stream.end();
-    this.#stopTimer();
+    for (const stream of this.#all()) stream.end();
+    this.#stopIfUnused();
   }
 
-  #stopTimer(): void {
+  #all(): readonly OpenStream[] {
+    return [...this.#open, ...this.#watches];
+  }
+
+  #stopIfUnused(): void {
+    if (this.#open.size + this.#watches.size > 0) return;
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
 
   #scheduleCheck(): void {
-    if (this.#timer !== undefined || this.#open.size === 0 || this.#isClosed) return;
+    if (this.#timer !== undefined || this.#isClosed || this.#open.size + this.#watches.size === 0) return;
     this.#timer = setTimeout(() => void this.#check(), CHECK_MS).unref();
   }
 
   /** Ends the streams of senders that do not count any more. */
   async #check(): Promise<void> {
-    const checked = [...this.#open];
+    const checked = this.#all();
     try {
       const principals = checked.map(({ owner }) => owner.principal);
       const tenantIds = new Set(checked.map(({ owner }) => owner.tenantId));

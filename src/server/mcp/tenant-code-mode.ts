@@ -77,6 +77,7 @@ export class TenantCodeMode implements AsyncDisposable {
     const host: McpHost = {
       router: codeMode.router,
       listTools: (scope) => codeMode.listTools(scope),
+      watchCaller: () => this.#caller().watch?.(),
       execute: async (toolCall, context = {}) => {
         const caller = this.#caller();
         if (toolCall.toolName === RUN_CODE) return await this.#runs.run(toolCall, context, caller);

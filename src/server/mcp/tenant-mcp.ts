@@ -94,6 +94,7 @@ export class TenantMcp implements AsyncDisposable {
         const { id, revision } = this.#caller().tenant;
         await dependencies.tools.ensureTool(id, revision, toolName);
       },
+      watchCaller: () => this.#caller().watch?.(),
       execute: async (toolCall, context = {}) => {
         return await dependencies.calls.runForeign(toolCall, context, this.#caller());
       },

@@ -13,6 +13,7 @@ import {
   listenInSession,
   listenModern,
   modernCall,
+  modernRequest,
   post,
   serveHandler,
 } from "../../support/mcp-raw-client.ts";
@@ -41,6 +42,16 @@ beforeAll(async () => {
     });
     running -= 1;
     return "waited";
+  });
+  glovebox.router.register("asks", {}, async (_input, { client, signal }) => {
+    running += 1;
+    const aborted = new Promise<void>((resolve) => {
+      signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    const request = { message: "Which?", requestedSchema: { type: "object" as const, properties: {} } };
+    await Promise.race([client?.elicit?.(request, { signal }), aborted]);
+    running -= 1;
+    return "asked";
   });
 });
 afterAll(async () => {
@@ -127,6 +138,16 @@ describe("a token that expires", () => {
     await expect.poll(outcome).toBe("aborted");
     await expect.poll(() => running).toBe(0);
   });
+});
+
+test("a token that expires cancels a call that waits for its client's next request (2026-07-28)", async () => {
+  const url = await start({ auth, limits: { expiredCallMs: 100 } });
+  const request = modernRequest("tools/call", { name: "asks", arguments: {} });
+  const message = JSON.parse(request.body) as { params: { _meta: Record<string, unknown> } };
+  message.params._meta["io.modelcontextprotocol/clientCapabilities"] = { elicitation: {} };
+  const response = await post(url, { ...request, body: JSON.stringify(message) });
+  expect(await response.json()).toMatchObject({ result: { resultType: "input_required" } });
+  await expect.poll(() => running).toBe(0);
 });
 
 describe("a host callback that never answers", () => {

@@ -12,4 +12,5 @@ export type { McpHandlerOptions, McpStdioOptions } from "./options.ts";
 export { type StdioServer, serveMcpStdio } from "./stdio.ts";
 export type { McpTaskOwner, McpTaskRun, McpTaskRuns } from "./tasks/task-runs.ts";
 export type { McpCallContext, McpHost } from "./tools/call-tool.ts";
+export type { CallerWatch } from "./tools/calls-awaiting-input.ts";
 export { ERROR_CODE_META } from "./tools/tool-result.ts";

@@ -27,7 +27,9 @@ export function addProtocolRoutes(app: App, dependencies: ServerDependencies): v
     if (c.req.method === "GET") stream?.limitTime();
     // The stream ends with the right of its sender.
     const isValid = (): boolean => stream?.signal.aborted !== true;
-    return { tenant: c.get("tenant"), keyId: c.get("principal").keyId, isValid };
+    const [principal, tenant] = [c.get("principal"), c.get("tenant")];
+    const watch = () => dependencies.streams.watch(principal, tenant.id);
+    return { tenant, keyId: principal.keyId, isValid, watch };
   };
   /** Adds the headers of every response to one that the SDK has created. */
   const withHeaders = (c: Context<AppEnv>, { body, status, headers }: Response): Response => {

@@ -19,7 +19,7 @@ import {
 } from "../options.ts";
 import { rejectTaskSubscription } from "../tasks/task-subscriptions.ts";
 import type { McpHost } from "../tools/call-tool.ts";
-import { CallsAwaitingInput } from "../tools/calls-awaiting-input.ts";
+import { type CallerValidity, CallsAwaitingInput } from "../tools/calls-awaiting-input.ts";
 import { TenantEvents, watchTools } from "../tools/tool-changes.ts";
 import { createAdmission } from "./admission.ts";
 import { createGuards, type Guards } from "./guards.ts";
@@ -103,9 +103,10 @@ class HttpMcpHandler implements McpHandler {
   readonly #guards: Guards;
   readonly #quotas: HttpQuotas;
   readonly #admit: ReturnType<typeof createAdmission>;
-  readonly #callers = new WeakMap<Request, McpCaller>();
+  readonly #callers = new WeakMap<Request, IdentifiedCaller>();
   readonly #waiting = new CallsAwaitingInput(
     ({ mcpReq, http }) => `${mcpReq.method}\0${ownerOf(this.#callerOf(http?.req))}`,
+    ({ http }) => this.#validityOf(this.#callerOf(http?.req)),
   );
   readonly #sessions: HttpSessions;
   readonly #events = new TenantEvents();
@@ -180,10 +181,14 @@ class HttpMcpHandler implements McpHandler {
     return await (kindOf(request, body) === "listen" ? this.#events.serve(caller.tenantId, run) : run());
   }
 
-  #callerOf(request: Request | undefined): McpCaller {
+  #callerOf(request: Request | undefined): IdentifiedCaller {
     const caller = request && this.#callers.get(request);
     if (caller === undefined) throw new Error("The request has no caller");
     return caller;
+  }
+
+  #validityOf({ expiresAtMs = Number.POSITIVE_INFINITY }: IdentifiedCaller): CallerValidity {
+    return { endsAtMs: expiresAtMs + this.#config.limits.expiredCallMs, watch: this.#host.watchCaller?.() };
   }
 
   #notifyTools(tenantId: string | undefined): void {

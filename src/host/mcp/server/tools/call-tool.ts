@@ -31,7 +31,7 @@ import {
   supportsTasks,
   toTask,
 } from "../tasks/task-runs.ts";
-import type { CallsAwaitingInput, WaitingRequestState } from "./calls-awaiting-input.ts";
+import type { CallerWatch, CallsAwaitingInput, WaitingRequestState } from "./calls-awaiting-input.ts";
 import { OpenToolCall, type RequestCapabilities } from "./open-call.ts";
 import { toArguments } from "./tool-arguments.ts";
 import { toCallToolResult } from "./tool-result.ts";
@@ -48,6 +48,8 @@ export type McpHost = Pick<Glovebox, "execute" | "router"> & {
     | undefined;
   /** Registers a tool that the host loads when it is needed. Called before a request calls it. Default: all tools are registered. */
   readonly prepareTool?: ((toolName: string, options?: TenantScope) => Promise<void>) | undefined;
+  /** Observes the caller of the current request, whose call will wait without a request. Default: it ends with its credentials' expiry only. */
+  readonly watchCaller?: (() => CallerWatch | undefined) | undefined;
 };
 
 /** A page that can have fewer tools than requested although another one follows. */

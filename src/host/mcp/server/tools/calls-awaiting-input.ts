@@ -23,19 +23,42 @@ export interface WaitingRequestState {
   readonly round: number;
 }
 
+/** What ends a waiting call early. No request is open that would notice it. */
+export interface CallerValidity {
+  /** When the caller's credentials no longer allow a call to run, in ms since 1970. */
+  readonly endsAtMs?: number | undefined;
+  readonly watch?: CallerWatch | undefined;
+}
+
+/** Observes whether a caller's credentials are revoked. */
+export interface CallerWatch {
+  /** Aborts when they are revoked, and after `end()`. */
+  readonly signal: AbortSignal;
+  end(): void;
+}
+
 interface Waiting {
   readonly call: OpenToolCall;
   readonly owner: string;
   readonly toolName: string;
   readonly timer: NodeJS.Timeout;
+  readonly watch: CallerWatch | undefined;
 }
 
 export class CallsAwaitingInput implements Disposable {
   readonly #waiting = new Map<string, Waiting>();
+  readonly #validityOf: (ctx: ServerContext) => CallerValidity;
   readonly codec: RequestStateCodec<WaitingRequestState>;
 
-  /** @param ownerOf returns the owner of a request; a token is valid for the owner that it was created for only */
-  constructor(ownerOf: (ctx: ServerContext) => string) {
+  /**
+   * @param ownerOf returns the owner of a request; a token is valid for the owner that it was created for only
+   * @param validityOf returns how long the caller of a request may have a call
+   */
+  constructor(
+    ownerOf: (ctx: ServerContext) => string,
+    validityOf: (ctx: ServerContext) => CallerValidity = () => ({}),
+  ) {
+    this.#validityOf = validityOf;
     this.codec = createRequestStateCodec<WaitingRequestState>({
       key: randomBytes(32),
       ttlSeconds: WAIT_MS / 1_000,
@@ -49,8 +72,11 @@ export class CallsAwaitingInput implements Disposable {
     if (own.length >= MAX_PER_CALLER) this.#cancel(own[0]?.[0]);
     if (this.#waiting.size >= MAX_WAITING) this.#cancel(largestOwnerItems(this.#waiting, owner)[0]?.[0]);
     const callId = randomUUID();
-    const timer = setTimeout(() => this.#cancel(callId), WAIT_MS).unref();
-    this.#waiting.set(callId, { call, owner, toolName, timer });
+    const { endsAtMs = Number.POSITIVE_INFINITY, watch } = this.#validityOf(ctx);
+    const cancel = (): void => this.#cancel(callId);
+    const timer = setTimeout(cancel, Math.min(WAIT_MS, endsAtMs - Date.now())).unref();
+    this.#waiting.set(callId, { call, owner, toolName, timer, watch });
+    watch?.signal.addEventListener("abort", cancel, { once: true });
     return await this.codec.mint({ callId, round: call.round }, ctx);
   }
 
@@ -59,17 +85,21 @@ export class CallsAwaitingInput implements Disposable {
     const waiting = this.#waiting.get(callId);
     const isOwn = waiting?.owner === owner && waiting.toolName === toolName && waiting.call.round === round;
     if (waiting === undefined || !isOwn) return undefined;
-    this.#waiting.delete(callId);
-    clearTimeout(waiting.timer);
+    this.#remove(callId, waiting);
     return waiting.call;
   }
 
   #cancel(callId: string | undefined): void {
     const waiting = callId === undefined ? undefined : this.#waiting.get(callId);
     if (callId === undefined || waiting === undefined) return;
-    this.#waiting.delete(callId);
-    clearTimeout(waiting.timer);
+    this.#remove(callId, waiting);
     waiting.call.cancel();
+  }
+
+  #remove(callId: string, { timer, watch }: Waiting): void {
+    this.#waiting.delete(callId);
+    clearTimeout(timer);
+    watch?.end();
   }
 
   [Symbol.dispose](): void {
