@@ -90,7 +90,9 @@ describe.for(STORES)("with %s", (kind) => {
     const runs = new DatabaseRunStore(database);
     const quotas = new DatabaseQuotaStore(database);
     const space = { tenantId: "owner", tool: "tool" };
-    const times = { createdAt: 1, expiresAt: 1_000_000, leaseUntil: 100 };
+    // Not due: the server leaves it alone.
+    const later = Date.now() + 3_600_000;
+    const times = { createdAt: 1, expiresAt: later, leaseUntil: later };
     const run = { id: "run_1", tenantId: "owner", kind: "tool", toolName: "tool", input: "{}", ...times } as const;
     const day = { kind: "window", tenantId: "owner", name: "calls:day", amount: 1, limit: 10 } as const;
     const left = async (): Promise<readonly unknown[]> => [
