@@ -139,7 +139,6 @@ class HttpMcpHandler implements McpHandler {
   }
 
   // The public functions are properties, so that they work without the handler.
-
   readonly fetch = async (request: Request): Promise<Response> => {
     try {
       return this.#guards.check(request) ?? this.#guards.finish(request, await this.#serve(request));
