@@ -403,7 +403,9 @@ test("replays a recorded call on this machine, and rehearses a version before it
   await setQuota((used?.used ?? Number.NaN) + 1);
   expect(await glovebox("rehearse", "ticket", "--version", "1")).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining("1 skipped: 1 could not run, because of a limit of the tenant or of the server. --max-skipped N allows them"),
+    stderr: expect.stringContaining(
+      "1 skipped: 1 could not run, because of a limit of the tenant or of the server. --max-skipped N allows them",
+    ),
   });
   await setQuota((used?.used ?? Number.NaN) + 2);
   expect((await glovebox("rehearse", "ticket", "--version", "1", "--max-skipped", "1")).code).toBe(0);
