@@ -87,9 +87,15 @@ export class ActiveRuns {
     return new ClaimedRun(this.#host, this.#options, claim, { ...signals, closing: this.#closing.signal });
   }
 
+  /** Returns whether an attempt of a run is under way here. Its lease may have ended, and is renewed soon: to claim it would begin a second one. */
+  async #isRunningHere(key: RunKey): Promise<boolean> {
+    return this.has(key) && (await this.#options.store.find(key))?.state === "running";
+  }
+
   /** Claims a run and continues it. Returns undefined if it cannot be claimed. */
   async resume(key: RunKey): Promise<RunRecord | undefined> {
     this.checkOpen();
+    if (await this.#isRunningHere(key)) return undefined;
     const fence = await this.claim(key);
     return fence === undefined ? undefined : await this.continue({ ...key, fence });
   }
@@ -106,7 +112,7 @@ export class ActiveRuns {
   /** Cancels a run. Returns false if it does not exist, has ended, or is under way in another process. */
   async cancel({ tenantId, id }: RunKey): Promise<boolean> {
     const key = { tenantId, id };
-    const fence = await this.claim(key);
+    const fence = (await this.#isRunningHere(key)) ? undefined : await this.claim(key);
     if (fence === undefined) {
       const active = this.#cancels.get(nameOf(key));
       active?.abort();

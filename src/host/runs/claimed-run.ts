@@ -91,6 +91,9 @@ export async function limitsOf(
 export const toJournalLengthError = (max: number): ToolError =>
   new ToolError("QUOTA_EXCEEDED", `The journal of the run exceeds ${max} characters (runs.maxJournalLength)`);
 
+/** Longest time in ms until a run continues whose attempt a failure of the store or of `approvalOf` has interrupted. */
+const LONGEST_INTERRUPTION_MS = 60_000;
+
 /** A run under a claim of this process. */
 export class ClaimedRun {
   readonly #host: RunHost;
@@ -162,6 +165,11 @@ export class ClaimedRun {
     return (await this.end("failed", toFailedResult(run, error))) === "rollback";
   }
 
+  /** Returns the time in ms until a run continues whose attempt was interrupted. The older it is, the longer: the host may never answer. */
+  #retryInterrupted({ createdAt }: RunRecord): number {
+    return Math.min(LONGEST_INTERRUPTION_MS, Math.max(RETRY_MS, (this.#now() - createdAt) / 10));
+  }
+
   /** Makes one attempt. Returns whether another one follows. */
   async #advance(run: RunRecord, journal: RunJournal, starter: RunStarter | undefined): Promise<boolean> {
     const { lost, cancelled, closing } = this.#signals;
@@ -183,7 +191,7 @@ export class ClaimedRun {
     const { interruption } = attempt;
     const isInterrupted = interruption !== undefined && !result.success && !attempt.isRolledBack;
     if (isInterrupted) notifySafely(this.#options.onError, interruption);
-    const retryMs = isInterrupted ? RETRY_MS : retryAfter(result);
+    const retryMs = isInterrupted ? this.#retryInterrupted(run) : retryAfter(result);
     if (retryMs !== undefined) {
       const wakeAt = Math.min(this.#now() + retryMs, rollback?.until ?? run.expiresAt);
       return await this.#suspend(run.waits, wakeAt, size);

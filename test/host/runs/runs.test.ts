@@ -60,6 +60,27 @@ const outputOf = (run: RunRecord): unknown => {
 };
 
 describe("a durable run", () => {
+  test("is not taken from itself by an event when its lease has ended in an outage", async () => {
+    const toolName = await addTool("export default async (_, ctx) => await ctx.act('pay');");
+    const answered = Promise.withResolvers<void>();
+    hold = answered.promise;
+    let laterMs = 0;
+    const store = new (class extends MemoryRunStore {
+      now = (): number => Date.now() + laterMs;
+      override async renew(): Promise<boolean> {
+        throw new Error("The store is away");
+      }
+    })();
+    await using runs = createRuns(glovebox, { store, pollMs: 0 });
+    const { id, settled } = await runs.begin({ toolName });
+    await expect.poll(() => done).toEqual(["pay"]);
+    laterMs = 600_000;
+    await runs.deliver(id, { event: "x", value: 1 });
+    answered.resolve();
+    expect(outputOf(await settled)).toBe("pay done");
+    expect(done).toEqual(["pay"]);
+  });
+
   test.for([0, 10])(
     "is not taken from itself when its lease has ended in an outage, with pollMs %d",
     async (pollMs) => {
