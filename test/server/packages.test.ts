@@ -441,7 +441,7 @@ describe("an upload with a lockfile", () => {
 describe("checkLockfile()", () => {
   const rules = { allow: ["greet", "@words/*"], registry: "https://registry.example.com/npm/" };
   const hash = `sha512-${Buffer.alloc(64, 1).toString("base64")}`;
-  const entry = { resolved: "https://registry.example.com/npm/x.tgz", integrity: hash };
+  const entry = { version: "1.0.0", resolved: "https://registry.example.com/npm/x.tgz", integrity: hash };
   const check = (packages: Json, more: Json = {}) =>
     checkLockfile(JSON.stringify({ lockfileVersion: 3, packages: { "": {}, ...packages }, ...more }), rules);
 
@@ -476,6 +476,9 @@ describe("checkLockfile()", () => {
     ["another name for a package", { "node_modules/greet": { ...entry, name: "evil" } }, "does not allow"],
     ["an allowed name for another package", { "node_modules/evil": { ...entry, name: "greet" } }, "does not allow"],
     ["a link", { "node_modules/greet": { ...entry, link: true } }, "Expected a package of the registry"],
+    ["a folder as a version", { "node_modules/greet": { ...entry, version: ".." } }, "version: "],
+    ["an archive as a version", { "node_modules/greet": { ...entry, version: "1.tgz" } }, "version: "],
+    ["no version", { "node_modules/greet": { ...entry, version: undefined } }, "Expected version"],
     ["a folder of the upload", { "packages/greet": entry }, "Expected a package of the registry"],
     ["a path that leaves the folder", { "node_modules/../greet": entry }, "Expected a package of the registry"],
     [
@@ -525,6 +528,7 @@ describe("checkLockfile()", () => {
 describe("a large lockfile", () => {
   const rules = { allow: ["*"], registry: "https://registry.example.com/" };
   const entry = {
+    version: "1.0.0",
     resolved: "https://registry.example.com/x.tgz",
     integrity: `sha512-${Buffer.alloc(64, 1).toString("base64")}`,
     dependencies: Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`other${n}`, "^1.0.0"])),

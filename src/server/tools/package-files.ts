@@ -55,14 +55,13 @@ const NamesSchema = z.custom<readonly string[]>(
   { error: "Expected names" },
 );
 const PlatformSchema = z.union([z.string().max(214), NamesSchema]).optional();
+/** A version, which npm may install by itself. It takes a path such as `..` or the name of an archive for a place. */
+const VERSION_PATTERN = /^(?!.*\.(?:tgz|tar|tar\.gz)$)\d[\w.+-]{0,255}$/i;
 /** What npm needs of an entry. It does not get other fields: `hasShrinkwrap` makes it install what a file in the package names. */
 const EntrySchema = z.object({
   ...MANIFEST_FIELDS,
   name: NameSchema.optional(),
-  version: z
-    .string()
-    .regex(/^[\w.+-]{1,256}$/)
-    .optional(),
+  version: z.string().regex(VERSION_PATTERN).optional(),
   resolved: z.string().max(4_096).optional(),
   integrity: z.string().max(4_096).optional(),
   link: FlagSchema,
@@ -201,5 +200,7 @@ function checkEntry(path: string, value: unknown, rules: PackageRules): Entry {
   const below = resolved.slice(rules.registry.length);
   const file = below.startsWith(`${name}/-/`) ? below.slice(name.length + 3) : "";
   // npm installs what a URL names, without a look at the name in it. Without one, it gets the URL of the checked name from the registry.
-  return TARBALL_PATTERN.test(file) ? { ...checked, resolved } : { ...checked, resolved: undefined };
+  if (TARBALL_PATTERN.test(file)) return { ...checked, resolved };
+  if (entry.version === undefined) throw invalid(`${where}: Expected version`);
+  return { ...checked, resolved: undefined };
 }
