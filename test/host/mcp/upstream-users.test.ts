@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { chmodSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { OTHER_UIDS } from "../../../src/host/workers/hardening/launcher.ts";
 
 const isRoot = process.getuid?.() === 0;
@@ -33,32 +33,47 @@ test.skipIf(!isRoot)("a user id that a process of another host has is not given 
   expect(() => takeUid()).toThrow("user ids for programs are in use");
 });
 
-test.skipIf(process.platform !== "linux")(
-  "a machine that is short of processes for a moment costs no layer",
-  async () => {
+/** Replaces the program `unshare` until the end of the test. */
+function replaceUnshare(script: string): { isReplaced: boolean } {
+  vi.resetModules();
+  const tool = join(mkdtempSync(join(tmpdir(), "glovebox-tools-")), "unshare");
+  writeFileSync(tool, `#!/bin/sh\n${script}\n`);
+  chmodSync(tool, 0o755);
+  const state = { isReplaced: true };
+  vi.doMock(import("../../../src/host/workers/hardening/system-tools.ts"), async (original) => {
+    const tools = await original();
+    return {
+      ...tools,
+      findTool: (name: string) => (name === "unshare" && state.isReplaced ? tool : tools.findTool(name)),
+    };
+  });
+  onTestFinished(() => {
+    vi.doUnmock("../../../src/host/workers/hardening/system-tools.ts");
     vi.resetModules();
-    const folder = mkdtempSync(join(tmpdir(), "glovebox-tools-"));
-    const tool = join(folder, "unshare");
-    writeFileSync(tool, "#!/bin/sh\necho 'unshare: fork failed: Resource temporarily unavailable' >&2\nexit 1\n");
-    chmodSync(tool, 0o755);
-    let isShort = true;
-    vi.doMock(import("../../../src/host/workers/hardening/system-tools.ts"), async (original) => {
-      const tools = await original();
-      return { ...tools, findTool: (name: string) => (name === "unshare" && isShort ? tool : tools.findTool(name)) };
-    });
-    onTestFinished(() => {
-      vi.doUnmock("../../../src/host/workers/hardening/system-tools.ts");
-      vi.resetModules();
-    });
-    const { ServerSandboxSchema, toServerCommand } = await import("../../../src/host/mcp/client/server-sandbox.ts");
-    const start = (): Promise<{ readonly layers: ReadonlySet<string> }> =>
-      toServerCommand({ command: "true", args: [], cwd: "/", path: "/usr/bin:/bin" }, ServerSandboxSchema.parse({}));
+  });
+  return state;
+}
+
+async function start(): Promise<ReadonlySet<string>> {
+  const { ServerSandboxSchema, toServerCommand } = await import("../../../src/host/mcp/client/server-sandbox.ts");
+  const program = { command: "true", args: [], cwd: "/", path: "/usr/bin:/bin" };
+  return (await toServerCommand(program, ServerSandboxSchema.parse({}))).layers;
+}
+
+describe.skipIf(process.platform !== "linux")("the layers of a program", () => {
+  test("do not depend on whether the machine is short of processes for a moment", async () => {
+    const unshare = replaceUnshare("echo 'unshare: fork failed: Resource temporarily unavailable' >&2; exit 1");
     await expect(start()).rejects.toMatchObject({
       code: "TOOL_UNAVAILABLE",
       message: "sandbox: the layers of this machine could not be tried: this machine is short of memory or processes",
     });
-    isShort = false;
-    const { layers } = await start();
+    unshare.isReplaced = false;
+    const layers = await start();
     if (isRoot) expect(layers).toContain("namespaces");
-  },
-);
+  });
+
+  test("have no namespaces where a filter of system calls kills what makes them", async () => {
+    replaceUnshare("kill -SYS $$");
+    expect(await start()).not.toContain("namespaces");
+  });
+});

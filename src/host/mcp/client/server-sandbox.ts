@@ -166,6 +166,8 @@ const SHORTAGE_TEXT = /Resource temporarily unavailable|Cannot allocate memory|T
 interface ProbeFailure {
   /** Exit code, or the name of a system error. */
   readonly code?: unknown;
+  /** Whether the time limit has ended it. */
+  readonly killed?: unknown;
   readonly signal?: unknown;
   readonly stderr?: unknown;
 }
@@ -183,11 +185,13 @@ function probe(plan: SandboxPlan): Promise<boolean> {
   if (known !== undefined) return known;
   const result = execFileAsync(program, args, { env: {}, cwd: "/", timeout: PROBE_MS }).then(
     () => true,
-    ({ code, signal, stderr }: ProbeFailure) => {
-      const isKilled = typeof signal === "string";
-      if (!isKilled && !SHORTAGES.has(code) && !SHORTAGE_TEXT.test(String(stderr))) return false;
+    ({ code, killed, signal, stderr }: ProbeFailure) => {
+      const isLate = killed === true;
+      // The kernel sends SIGKILL where memory is short. Other signals are those of a filter of system calls, which stays.
+      const isShort = signal === "SIGKILL" || SHORTAGES.has(code) || SHORTAGE_TEXT.test(String(stderr));
+      if (!isLate && !isShort) return false;
       probed.delete(key);
-      const reason = isKilled ? `got no answer within ${PROBE_MS} ms` : "this machine is short of memory or processes";
+      const reason = isLate ? `got no answer within ${PROBE_MS} ms` : "this machine is short of memory or processes";
       throw unavailable("upstream_unavailable", `sandbox: the layers of this machine could not be tried: ${reason}`);
     },
   );

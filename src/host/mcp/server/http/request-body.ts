@@ -71,7 +71,7 @@ function describeExcess(message: JsonValue): string | undefined {
     return `Expected an id of at most ${MAX_ID_LENGTH} characters`;
   if (!hasFewValues(message)) return `Expected at most ${MAX_OTHER_VALUES} JSON values outside params.arguments`;
   return sizeOf(withoutContent(message), MAX_OTHER_SIZE) > MAX_OTHER_SIZE
-    ? `Expected at most ${MAX_OTHER_SIZE} characters outside params.arguments, params.inputResponses and result`
+    ? `Expected a size of at most ${MAX_OTHER_SIZE} outside params.arguments, params.inputResponses and result: the characters, and 16 for each value`
     : undefined;
 }
 
