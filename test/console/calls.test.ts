@@ -304,6 +304,7 @@ export function weigh(grams: number): Kilograms {
     await error.getByText("at weigh (lib/weigh.ts:6:11)").waitFor();
     await error.getByText("at default (tool.ts:6:").waitFor();
     const lines = error.locator(".source-lines span");
+    await lines.first().waitFor();
     expect(await lines.allTextContents()).toEqual([
       "  3  /** Converts a weight. */\n",
       "  4  export function weigh(grams: number): Kilograms {\n",
