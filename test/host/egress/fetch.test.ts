@@ -237,6 +237,21 @@ describe("a response", () => {
     expect(await call.read(1)).toBeUndefined();
   });
 
+  test("a response with 205 has no body, and its connection is not used again, because the server can send one", async () => {
+    let closed = 0;
+    const server = await serve((request, response) => {
+      if (request.url === "/next") return void response.end("next");
+      request.socket.once("close", () => {
+        closed += 1;
+      });
+      request.socket.write("HTTP/1.1 205 Reset Content\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n");
+    });
+    const call = callTo(server);
+    expect(await call.request(server.origin, { id: 1 })).toMatchObject({ status: 205, hasBody: false });
+    expect((await call.fetch(`${server.origin}/next`)).text).toBe("next");
+    await expect.poll(() => closed).toBe(1);
+  });
+
   test("a response whose head is too large is QUOTA_EXCEEDED", async () => {
     const server = await serve((_request, response) => response.setHeader("x-long", "x".repeat(40_000)).end("ok"));
     expect((await rejectionOf(callTo(server).fetch(server.origin))).code).toBe("QUOTA_EXCEEDED");

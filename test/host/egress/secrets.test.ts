@@ -314,6 +314,30 @@ describe("a response that contains the value", () => {
     );
   });
 
+  test.for(["utf8", "latin1"] as const)("a value in the head of a response is redacted in %s", async (encoding) => {
+    // What Node writes as latin1 are the bytes of the value.
+    const bytes = Buffer.from(VALUE, encoding).toString("latin1");
+    const server = await serve((_request, response) => {
+      response.writeHead(302, `Found ${bytes}`, { "x-key": bytes, location: `/?k=${bytes}` }).end();
+    });
+    const head = await callTo(server, VALUE).request(server.origin, { redirect: "manual" });
+    const shown = JSON.stringify(head);
+    expectHidden(shown);
+    expectHidden(Buffer.from(shown, "latin1").toString());
+    // A status text that is not UTF-8 cannot be read.
+    expect(shown.match(/\[redacted:API_KEY\]/g)).toHaveLength(encoding === "utf8" ? 3 : 2);
+    expect(shown).not.toContain('4f\\"9Aq');
+  });
+
+  test("a redirect to another origin does not take the value there, also as UTF-8", async () => {
+    const other = await serve((_request, response) => response.end("stolen"));
+    const server = await serve((_request, response) => {
+      response.writeHead(302, { location: `${other.origin}/?k=${Buffer.from(VALUE).toString("latin1")}` }).end();
+    });
+    const rejection = await rejectionOf(callTo(server, VALUE).fetch(server.origin));
+    expect(rejection.code).toBe("CAPABILITY_DENIED");
+  });
+
   test("text that only looks like the value is passed on at once", async () => {
     const server = await serve((_request, response) => void response.write("data: sk-livelier\n\n"));
     const call = callTo(server, HEADER_VALUE);

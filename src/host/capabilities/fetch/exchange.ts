@@ -23,7 +23,7 @@ import { Upload } from "./request-body.ts";
 import { RequestFiller } from "./request-fill.ts";
 import { checkHeaders, type HeaderList, headerOf, withTrace } from "./request-headers.ts";
 import { readBody, responseTooLarge } from "./response-body.ts";
-import { hasBody, type ResponseHead, redactHead, toPairs } from "./response-head.ts";
+import { canSendUnreadBody, hasBody, type ResponseHead, redactHead, toPairs } from "./response-head.ts";
 import type { CallSecrets } from "./secrets.ts";
 
 export interface ExchangeRequest extends ToolRequest {
@@ -230,7 +230,9 @@ export class HttpExchange {
         turns: this.#turns,
       });
     } else {
-      body.resume();
+      // What nothing reads would keep its connection busy, however long it is.
+      if (canSendUnreadBody(status)) this.#dropClient();
+      else body.resume();
       this.#succeed();
     }
     return head;

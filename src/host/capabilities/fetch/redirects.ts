@@ -8,6 +8,7 @@ import { networkError } from "./network-errors.ts";
 import { fromBase64 } from "./request-body.ts";
 import { RequestFiller } from "./request-fill.ts";
 import { type HeaderList, withoutHeaders } from "./request-headers.ts";
+import { redactHeadTexts } from "./response-head.ts";
 import type { CallSecrets } from "./secrets.ts";
 
 /** A request as the tool sends it, with placeholders instead of secret values. */
@@ -90,7 +91,7 @@ export async function redirectOf(
   if (url === null) throw networkError("the response redirects to an invalid URL");
   url.hash ||= hop.url.hash;
   const isCrossOrigin = url.origin !== hop.url.origin;
-  const [shown] = await secrets.redactor.texts([location], turns);
+  const [shown] = await redactHeadTexts([location], secrets.redactor, turns);
   if (isCrossOrigin && shown !== location) {
     throw denied("redirect", "a redirect to another origin contains the value of a secret");
   }
