@@ -1,7 +1,8 @@
 // `glovebox logs`: prints the log lines of a call, or of the calls of a tool, and follows them.
 import { setTimeout as wait } from "node:timers/promises";
 import { ApiError, type Call, type TenantClient } from "../../client/index.ts";
-import { connectTenant, isServerFailure, withServerErrors } from "../remote/connection.ts";
+import { isTemporary } from "../../client/requests/api-error.ts";
+import { connectTenant, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted, take } from "../remote/table.ts";
 import type { Io } from "../terminal/process-io.ts";
 import type { Arguments } from "../usage.ts";
@@ -110,8 +111,8 @@ async function followCall(
         print(shown, data as LogLine);
       }
     } catch (thrown) {
-      const isTemporary = !(thrown instanceof ApiError) || isServerFailure(thrown);
-      if (signal.aborted || !isTemporary || failures >= MAX_FAILURES) throw thrown;
+      const mayGoOn = !(thrown instanceof ApiError) || isTemporary(thrown);
+      if (signal.aborted || !mayGoOn || failures >= MAX_FAILURES) throw thrown;
     }
     await wait(FOLLOW_MS, undefined, { signal });
   }
@@ -206,7 +207,7 @@ class ToolFollower {
         failures = 0;
       } catch (thrown) {
         failures += 1;
-        if (this.#signal.aborted || !isServerFailure(thrown) || failures > MAX_FAILURES) throw thrown;
+        if (this.#signal.aborted || !isTemporary(thrown) || failures > MAX_FAILURES) throw thrown;
       }
       await wait(FOLLOW_MS, undefined, { signal: this.#signal });
     }

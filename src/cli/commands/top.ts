@@ -1,7 +1,8 @@
 // glovebox top: shows the running calls, the tenants and the worker processes of a server, and again every second.
 import type { GloveboxClient, Overview, Workers } from "../../client/index.ts";
+import { isTemporary } from "../../client/requests/api-error.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
-import { connect, isServerFailure, withServerErrors } from "../remote/connection.ts";
+import { connect, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted } from "../remote/table.ts";
 import type { Io } from "../terminal/process-io.ts";
 import type { Arguments } from "../usage.ts";
@@ -120,7 +121,7 @@ export async function topCommand(given: Arguments, io: Io): Promise<number> {
       screen = await readSnapshot(client).then(toScreen, (error: unknown) => {
         // To stop ends the request too.
         if (io.stop.aborted) return screen;
-        if (!isServerFailure(error)) throw error;
+        if (!isTemporary(error)) throw error;
         const why =
           error.status === 0 ? "The server does not answer" : `The server answers with ${error.status} ${error.code}`;
         return `${why}. Trying again every second; Ctrl-C ends.\n\n${screen.replace(/^The server .*\n\n/, "")}`;

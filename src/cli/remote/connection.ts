@@ -108,10 +108,6 @@ function locationOf({ message, details }: ApiError): string {
   return ` (${toVisibleLine(file)}:${line}${typeof column === "number" ? `:${column}` : ""})`;
 }
 
-/** Returns whether the server could not be reached, has failed, or has a limit of requests, so that the same request may succeed later. */
-export const isServerFailure = (thrown: unknown): thrown is ApiError =>
-  thrown instanceof ApiError && (thrown.status === 0 || thrown.status === 429 || thrown.status >= 500);
-
 /**
  * Runs a command against the server. An error of the server becomes one line.
  * @throws {OutputError} for an error of the server

@@ -43,7 +43,7 @@ const SEQ = 1;
 
 /** Loss of a call of which nothing has run. */
 const NOTHING_LOST = { begun: false, outOfMemory: false, isNotStarted: false, peakBytes: 0 } as const;
-/** What a call has used of which nothing has run. */
+/** Usage of a call of which nothing has run. */
 const NOTHING_USED = { cpuMs: 0, heapBytes: 0, startMs: 0, executeMs: 0, logsDropped: 0 } as const;
 
 export class HostedCall implements CallListener {

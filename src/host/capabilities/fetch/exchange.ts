@@ -230,7 +230,7 @@ export class HttpExchange {
         turns: this.#turns,
       });
     } else {
-      // What nothing reads would keep its connection busy, however long it is.
+      // A body that nothing reads would keep its connection busy, however long it is.
       if (canSendUnreadBody(status)) this.#dropClient();
       else body.resume();
       this.#succeed();
