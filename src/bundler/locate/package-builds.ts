@@ -77,7 +77,7 @@ const NEEDS_PAGE = /\bXMLHttpRequest\b/;
  */
 const BROWSER_ONLY: ReadonlySet<string> = new Set(["depd", "grammy", "jsonpath"]);
 
-/** Tells whether a build for browsers has a reason to replace this built-in: it fails in tools, or fetch is faster. */
+/** Tells whether a build for browsers has a reason to replace this built-in: it fails in tools, or is made over fetch. */
 export const isBetterReplaced = (builtin: string): boolean =>
   FAILING_BUILTINS.has(builtin) || SLOWER_BUILTINS.has(builtin);
 
@@ -100,8 +100,8 @@ function collectNeeds(metafile: Metafile, packageOf: (input: string) => PackageM
   for (const input of inOutput) {
     const metadata = packageOf(input);
     if (metadata === undefined) continue;
-    const prefersBrowserBuild = BROWSER_ONLY.has(metadata.name ?? "") || NATIVE_LOADERS.has(metadata.name ?? "");
     const failsInNodeBuild = NATIVE_LOADERS.has(metadata.name ?? "");
+    const prefersBrowserBuild = failsInNodeBuild || BROWSER_ONLY.has(metadata.name ?? "");
     const needs = packages.get(metadata.folder) ?? {
       metadata,
       dependencies: new Set(),

@@ -1,6 +1,7 @@
 // glovebox runs: lists the durable runs of a tenant, shows one with its journal, starts and cancels runs, and gives them what they wait for.
 import type { Run, RunEntry, TenantClient } from "../../client/index.ts";
 import { toVisibleLine } from "../../host/util/visible-text.ts";
+import { COMMAND_SPECS } from "../options/option-table.ts";
 import { connectTenant, withServerErrors } from "../remote/connection.ts";
 import { isJsonWanted, printItems, take, timeOf } from "../remote/table.ts";
 import { readJsonInput } from "../shared/input.ts";
@@ -8,8 +9,7 @@ import type { Io } from "../terminal/process-io.ts";
 import { type Arguments, UsageError } from "../usage.ts";
 
 const LIST_LIMIT = 1_000;
-const USAGE =
-  "runs: expected list, show ID, start NAME, approve ID WAIT, deny ID WAIT, answer ID WAIT, decline ID WAIT, event ID NAME or cancel ID";
+const USAGE = `runs: expected ${COMMAND_SPECS.runs.positionals.expects}`;
 
 const describeWait = ({ id, kind, name, message, until }: Run["waits"][number]): string => {
   const what = name ?? message ?? (until === undefined ? "" : timeOf(until));

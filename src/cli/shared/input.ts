@@ -115,10 +115,7 @@ export async function readJsonInput(
     throw new UsageError("Expected one of --input and --input-file, got both");
   if (typeof input === "string") return parseJson(input, "--input");
   if (typeof file !== "string") return undefined;
-  return parseJson(
-    await readText(createReadStream(file), `--input-file ${file}`, stop),
-    `--input-file ${basename(file)}`,
-  );
+  return await readInputFile(file, {}, stop);
 }
 
 /** Reads a secret: all of stdin without a line break at its end, or one line that is typed at a prompt and not shown. */

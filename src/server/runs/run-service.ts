@@ -25,7 +25,7 @@ import type { ClusterSlot, ClusterSlots } from "../calls/cluster-slots.ts";
 import { toNewRow } from "../calls/new-call.ts";
 import type { OpenDatabase } from "../database/open-database.ts";
 import type { RunsTable } from "../database/tables/call-tables.ts";
-import { createId } from "../ids.ts";
+import { createId, rootOf } from "../ids.ts";
 import type { CallerLimits } from "../quotas/caller-limits.ts";
 import { type Actor, appendAudit } from "../records/audit/audit.ts";
 import {
@@ -288,7 +288,7 @@ export class RunService implements AsyncDisposable {
     let slot: ClusterSlot;
     try {
       // The id of an attempt is that of its run and a number.
-      const request = await findRequest(database.db, { tenantId: tenant.id, id: call.id.split(".")[0] ?? "" });
+      const request = await findRequest(database.db, { tenantId: tenant.id, id: rootOf(call.id) });
       slot = await slots.acquire(tenant, call.id, context.signal, request?.key_id);
     } catch (thrown) {
       return toFailedResult({ id: call.id, tool_name: call.toolName }, thrown, onError);

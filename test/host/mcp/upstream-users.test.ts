@@ -9,28 +9,42 @@ import { OTHER_UIDS } from "../../../src/host/workers/hardening/launcher.ts";
 
 const isRoot = process.getuid?.() === 0;
 
-test("a user id that was taken is not given out again before it is released", async () => {
+type Users = typeof import("../../../src/host/mcp/client/server-users.ts");
+
+/** Loads the module anew, as a host of its own. */
+async function loadUsers(): Promise<Users> {
   vi.resetModules();
-  const { takeUid, releaseUid } = await import("../../../src/host/mcp/client/server-users.ts");
-  const taken = Array.from({ length: OTHER_UIDS }, takeUid);
-  expect(new Set(taken).size).toBe(OTHER_UIDS);
-  expect(() => takeUid()).toThrow("user ids for programs are in use");
-  const [first = 0] = taken;
-  releaseUid(first);
-  expect(takeUid()).toBe(first);
+  return await import("../../../src/host/mcp/client/server-users.ts");
+}
+
+/** Takes all user ids that no program has, such as one of another test. */
+function takeAll({ takeUid }: Users): readonly number[] {
+  const taken: number[] = [];
+  try {
+    for (;;) taken.push(takeUid());
+  } catch (thrown) {
+    expect(String(thrown)).toContain("user ids for programs are in use");
+    return taken;
+  }
+}
+
+test("a user id that was taken is not given out again before it is released", async () => {
+  const users = await loadUsers();
+  const [first = 0, ...others] = takeAll(users);
+  expect(new Set(others).size).toBe(others.length);
+  expect(others).not.toContain(first);
+  expect(others.length).toBeGreaterThan(OTHER_UIDS / 2);
+  users.releaseUid(first);
+  const next = users.takeUid();
+  expect(others).not.toContain(next);
 });
 
 test.skipIf(!isRoot)("a user id that a process of another host has is not given out", async () => {
-  vi.resetModules();
-  const { takeUid, releaseUid } = await import("../../../src/host/mcp/client/server-users.ts");
-  const uid = takeUid();
-  releaseUid(uid);
+  const uid = (await loadUsers()).takeUid();
   const other = spawn("sleep", ["600"], { uid, gid: uid, stdio: "ignore" });
   onTestFinished(() => void other.kill("SIGKILL"));
   await once(other, "spawn");
-  const taken = Array.from({ length: OTHER_UIDS - 1 }, takeUid);
-  expect(taken).not.toContain(uid);
-  expect(() => takeUid()).toThrow("user ids for programs are in use");
+  expect(takeAll(await loadUsers())).not.toContain(uid);
 });
 
 /** Replaces the program `unshare` until the end of the test. */

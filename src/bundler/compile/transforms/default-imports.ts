@@ -13,6 +13,7 @@ const COMPILED_TO_COMMONJS = ".cts";
 /** Changes a linked bundle, and its source map accordingly. */
 export function importDefaultsAsNode(linked: MappedScript): MappedScript {
   const { code } = linked;
+  if (!code.includes("__toESM(require_")) return linked;
   const starts = [...code.matchAll(MODULE_COMMENT)].map(({ index, 1: module = "" }) => ({ index, module }));
   const insertions = starts.flatMap(({ index: start, module }, at) => {
     if (!module.startsWith(`${NAMESPACES.tool}:`) || module.endsWith(COMPILED_TO_COMMONJS)) return [];

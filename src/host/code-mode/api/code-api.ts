@@ -82,6 +82,7 @@ export function createApiOf(
   let declared: Promise<string> | undefined;
   let python: string | undefined;
   const declareTimeSliced = async (): Promise<string> => {
+    if (typescript !== undefined) return typescript;
     const file = new DeclarationFile();
     const waiting = tools.values();
     await runTimeSliced(() => {

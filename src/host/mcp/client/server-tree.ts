@@ -1,7 +1,7 @@
 // Ends all processes that a server's program has started.
-import { readdirSync, statSync } from "node:fs";
 import { childrenOf, startTimeOf } from "../../workers/health/process-meter.ts";
 import { killProcess } from "../../workers/spawn/process-identity.ts";
+import { ownersOfProcesses } from "./server-users.ts";
 
 export interface ServerTree {
   /** Id of the outermost process, which leads a process group. */
@@ -29,8 +29,7 @@ function descendantsOf(pid: number): readonly number[] {
 
 function processesOf(uid: number): readonly number[] {
   try {
-    const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-    return pids.filter((pid) => statSync(`/proc/${pid}`, { throwIfNoEntry: false })?.uid === uid).map(Number);
+    return [...ownersOfProcesses()].filter(([, owner]) => owner === uid).map(([pid]) => pid);
   } catch {
     return [];
   }

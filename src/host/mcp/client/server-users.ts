@@ -9,13 +9,13 @@ const taken = new Set<number>();
 /** A random start, so that two hosts on one machine rarely try the same id. */
 let last = Math.floor(Math.random() * OTHER_UIDS);
 
-/** Returns the owners of all processes of this machine that can be seen. */
-function ownersOfProcesses(): ReadonlySet<number> {
-  const owners = new Set<number>();
+/** Returns the user ids of all processes of this machine that can be seen, by the id of the process. */
+export function ownersOfProcesses(): ReadonlyMap<number, number> {
+  const owners = new Map<number, number>();
   for (const name of readdirSync("/proc")) {
     if (!/^\d+$/.test(name)) continue;
     const uid = statSync(`/proc/${name}`, { throwIfNoEntry: false })?.uid;
-    if (uid !== undefined) owners.add(uid);
+    if (uid !== undefined) owners.set(Number(name), uid);
   }
   return owners;
 }
@@ -25,7 +25,7 @@ function ownersOfProcesses(): ReadonlySet<number> {
  * @throws {ToolError} TOOL_UNAVAILABLE if all of them are in use
  */
 export function takeUid(): number {
-  const owners = ownersOfProcesses();
+  const owners = new Set(ownersOfProcesses().values());
   for (let tried = 0; tried < OTHER_UIDS; tried += 1) {
     last = (last + 1) % OTHER_UIDS;
     const uid = LAST_UID - last;

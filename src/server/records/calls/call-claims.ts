@@ -105,7 +105,7 @@ export async function listWaitingTenants(
   };
 }
 
-/** Counts the calls of a tenant, or of a key, that wait in the queue, up to `most`. */
+/** Counts the calls of a tenant, or of a key, that wait in the queue, up to `max`. */
 export async function countQueued(db: Db, owner: string | { readonly keyId: string }, max: number): Promise<number> {
   const [column, id] = typeof owner === "string" ? (["tenant_id", owner] as const) : (["key_id", owner.keyId] as const);
   const { count } = await db

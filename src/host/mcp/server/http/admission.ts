@@ -5,10 +5,9 @@ import type { Authenticator } from "../authorization/authentication.ts";
 import { ownerOf } from "../authorization/caller.ts";
 import { createIdentifier, type IdentifiedCaller, type TenantOf } from "../authorization/identify-caller.ts";
 import type { HttpLimits, HttpQuotas } from "./http-limits.ts";
-import { reject, rejectOverLimit } from "./rejection.ts";
+import { INVALID_REQUEST, reject, rejectOverLimit } from "./rejection.ts";
 import { readJsonBody } from "./request-body.ts";
 
-const INVALID_REQUEST = -32_600;
 /** Methods that MCP and browsers use. Some others, such as TRACE, cannot be represented by a `Request`. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "POST", "DELETE", "OPTIONS"]);
 

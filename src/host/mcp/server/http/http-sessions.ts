@@ -13,7 +13,7 @@ import { ignoreOutcome } from "../../../util/host-callback.ts";
 import { type McpCaller, ownerOf } from "../authorization/caller.ts";
 import { notifyPromptsChanged, notifyToolsChanged } from "../tools/tool-changes.ts";
 import { largestOwnerItems } from "./largest-owner-items.ts";
-import { reject, rejectUnavailable } from "./rejection.ts";
+import { INVALID_REQUEST, reject, rejectUnavailable } from "./rejection.ts";
 
 /** Bounds of the sessions of a `McpHandler`. */
 export interface HttpSessionOptions {
@@ -52,7 +52,6 @@ const CancelledSchema = z.object({
 });
 
 const RequestSchema = z.object({ method: z.string(), id: z.union([z.string(), z.number()]) });
-const INVALID_REQUEST = -32_600;
 const REQUEST_CANCELLED = -32_800;
 
 type CreateServer = (caller: McpCaller) => Promise<McpServer>;

@@ -4,6 +4,9 @@ import type { Exceeded } from "./caller-quota.ts";
 /** Seconds after which a client may try again when a limit was reached. */
 const RETRY_SECONDS = 1;
 
+/** Code of JSON-RPC for a message that is not a valid request. */
+export const INVALID_REQUEST = -32_600;
+
 /** @param code of the JSON-RPC error; -32000 is the first of those that a server may define */
 export const reject = (
   status: number,

@@ -4,7 +4,7 @@ import { isSmallJson, parseLargeText, parseSmallJson } from "../../../json/parse
 import { describeNonJson } from "../../../util/json-media-type.ts";
 import { sizeOf } from "../../client/reading/json-size.ts";
 import type { Exceeded } from "./caller-quota.ts";
-import { reject, rejectOverLimit } from "./rejection.ts";
+import { INVALID_REQUEST, reject, rejectOverLimit } from "./rejection.ts";
 
 /** Limits of a whole JSON message. The tools' own limits apply to the arguments in it. */
 const BOUNDS = { depth: 200, values: 1_250_000 } as const;
@@ -23,7 +23,6 @@ const MAX_OTHER_VALUES = 10_000;
 const MAX_OTHER_SIZE = 65_536;
 /** Maximum length of an id in characters. The SDK keeps the ids of all requests that it is answering. */
 const MAX_ID_LENGTH = 256;
-const INVALID_REQUEST = -32_600;
 
 export interface BodyLimits {
   readonly maxBytes: number;

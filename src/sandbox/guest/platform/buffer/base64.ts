@@ -1,4 +1,5 @@
 // Encodes and decodes base64 for bytes that cross between guest and host as JSON: bodies of fetch and members of ctx.
+import { fromLatin1Bytes } from "./code-units.ts";
 
 /** V8's own codec. V8 has it since 14.1, but Node 24 contains V8 13.6. */
 interface NativeBase64 {
@@ -11,8 +12,6 @@ const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const PADDING = 61;
 /** Marks a character code outside the alphabet. */
 const INVALID = 255;
-/** Number of character codes per call of String.fromCharCode. A multiple of 4. */
-const SLICE_LENGTH = 8_192;
 
 interface Tables {
   /** Character code of each of the 64 values. */
@@ -45,12 +44,7 @@ export function encodeBase64(bytes: Uint8Array): string {
     output[at + 2] = left > 1 ? (codes[(group >> 6) & 63] as number) : PADDING;
     output[at + 3] = left > 2 ? (codes[group & 63] as number) : PADDING;
   }
-  let text = "";
-  for (let at = 0; at < output.length; at += SLICE_LENGTH) {
-    // Not spread: iterating over the bytes takes several times as long.
-    text += Reflect.apply(String.fromCharCode, undefined, output.subarray(at, at + SLICE_LENGTH));
-  }
-  return text;
+  return fromLatin1Bytes(output);
 }
 
 /** Returns the text without white space and padding. Padding must fill the last group of four. */

@@ -160,7 +160,8 @@ const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
 /** Encodes without V8's codec. */
 function encodeHex(bytes: Uint8Array): string {
   const digits = new Uint8Array(bytes.length * 2);
-  for (const [index, byte] of bytes.entries()) {
+  for (let index = 0; index < bytes.length; index += 1) {
+    const byte = bytes[index] as number;
     digits[index * 2] = HEX_DIGITS.charCodeAt(byte >> 4);
     digits[index * 2 + 1] = HEX_DIGITS.charCodeAt(byte & 15);
   }
